@@ -1,0 +1,1 @@
+"""pyinfra plugin that serves large models with vLLM on clusters of GB10 nodes."""
