@@ -1,0 +1,16 @@
+"""The one error of the agent."""
+
+from __future__ import annotations
+
+
+class Unmet(Exception):
+    """A precondition of the start is missing.
+
+    ``str()`` is the whole message: what is missing, where, what to do. The
+    agent waits and looks again; a command of the agent prints it and exits
+    with ``EXIT_UNMET``.
+    """
+
+
+EXIT_UNMET = 75
+"""EX_TEMPFAIL of sysexits.h: try again later."""

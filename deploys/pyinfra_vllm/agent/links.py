@@ -1,0 +1,112 @@
+"""The plan of a composed model: which link stands where. Pure; the controller shows the same plan."""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from .document import Document, check_schema
+from .errors import Unmet
+
+
+@dataclass(frozen=True)
+class Link:
+    """``symbolic``: the link's text is ``target``; ``hard``: the link is the inode of ``target``."""
+
+    kind: Literal["symbolic", "hard"]
+    target: str
+
+
+@dataclass(frozen=True)
+class Source:
+    """A snapshot of a Hugging Face cache."""
+
+    repo: str
+    revision: str
+    snapshot: str
+
+
+@dataclass(frozen=True)
+class LocalFile:
+    """A file of the node and its name in the composed model."""
+
+    host: str
+    name: str
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """``model.manifest`` of a release."""
+
+    directory: str
+    sources: tuple[Source, ...]
+    local_files: tuple[LocalFile, ...]
+
+
+def parse(manifest: Document) -> Manifest:
+    """The manifest that the document describes; Unmet names the first key that is wrong."""
+    check_schema(manifest)
+    return Manifest(
+        directory=manifest.path_of("directory"),
+        sources=tuple(
+            Source(item.text("repo"), item.text("revision"), item.path_of("snapshot"))
+            for item in manifest.tables("sources")
+        ),
+        local_files=tuple(
+            LocalFile(item.path_of("host"), item.text("name"))
+            for item in manifest.tables("local_files")
+        ),
+    )
+
+
+def plan_links(
+    manifest: Manifest | Mapping[str, Any], entries: Mapping[str, Iterable[str]]
+) -> dict[str, Link]:
+    """Every link of the composed model by its path inside it, sorted.
+
+    ``manifest`` is the manifest or its JSON document; ``entries`` gives the
+    relative paths of the files of each snapshot, by the snapshot's path.
+    Unmet when two sources have one entry or a name would leave the directory.
+    """
+    if not isinstance(manifest, Manifest):
+        manifest = parse(Document("model.manifest", dict(manifest)))
+    plan: dict[str, Link] = {}
+    owner: dict[str, str] = {}
+    for source in manifest.sources:
+        for entry in sorted(entries[source.snapshot]):
+            name = _inside(entry)
+            if name in plan:
+                raise Unmet(
+                    f"{name} is in {owner[name]} and in {source.repo}: one composed model can't "
+                    "hold both; leave one of the sources out of composed_model.sources"
+                )
+            plan[name] = Link("symbolic", f"{source.snapshot}/{name}")
+            owner[name] = source.repo
+    hard: dict[str, str] = {}
+    for local in manifest.local_files:
+        if local.name in hard:
+            raise Unmet(f"local files {hard[local.name]} and {local.host} have one name")
+        hard[local.name] = local.host
+        if "/" in local.name:
+            raise Unmet(f"local file {local.host}: its name {local.name!r} must be without '/'")
+        plan[_inside(local.name)] = Link("hard", local.host)
+    _refuse_file_as_folder(plan)
+    return dict(sorted(plan.items()))
+
+
+def _inside(entry: str) -> str:
+    parts = entry.split("/")
+    if not entry or entry.startswith("/") or {"", ".", ".."} & set(parts):
+        raise Unmet(f"entry {entry!r} would leave the composed model; names are plain relative paths")
+    return entry
+
+
+def _refuse_file_as_folder(plan: Mapping[str, Link]) -> None:
+    for name in plan:
+        folder = posixpath.dirname(name)
+        while folder:
+            if folder in plan:
+                raise Unmet(f"{folder} is a file, and {name} needs it to be a folder")
+            folder = posixpath.dirname(folder)

@@ -1,0 +1,89 @@
+"""Names and places on a node; the controller uses the same ones.
+
+The functions give the path as a node knows it. Only :func:`here` looks at
+``PYINFRA_VLLM_ROOT``, a folder that stands for ``/`` in tests.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+from .errors import Unmet
+
+STATE_ROOT = "/var/lib/pyinfra-vllm"
+RUN_ROOT = "/run/pyinfra-vllm"
+CACHE_ROOT = "/var/cache/pyinfra-vllm"
+COMPOSED_ROOT = "/tmp/composed-models"
+ENGRAM_ROOT = "/var/tmp/engram-local"
+AGENT = "/usr/local/lib/pyinfra-vllm/agent.pyz"
+UNIT_ROOT = "/etc/systemd/system"
+TMPFILES = "/etc/tmpfiles.d/pyinfra-vllm.conf"
+
+LABEL_BUILD = "pyinfra-vllm.build"
+LABEL_GANG = "pyinfra-vllm.gang"
+LABEL_RELEASE = "pyinfra-vllm.release"
+LABEL_RANK = "pyinfra-vllm.rank"
+LABEL_RECIPE = "pyinfra-vllm.recipe"
+
+LAUNCH = "launch.json"
+MANIFEST = "model.manifest"
+
+ROOT_VARIABLE = "PYINFRA_VLLM_ROOT"
+_GANG = re.compile(r"[a-z0-9][a-z0-9-]{0,31}")
+
+
+def checked_gang(name: str) -> str:
+    """``name`` itself when it can be a part of unit, container and folder names, else Unmet."""
+    if _GANG.fullmatch(name):
+        return name
+    raise Unmet(
+        f"gang name {name!r}: expected at most 32 lower-case letters, digits and dashes, "
+        "a letter or digit first"
+    )
+
+
+def unit(gang: str) -> str:
+    """Name of the gang's systemd unit."""
+    return f"vllm-{gang}.service"
+
+
+def container(gang: str) -> str:
+    """Name of the gang's container on every node."""
+    return f"vllm-{gang}"
+
+
+def gang_root(gang: str) -> str:
+    """Folder of everything that one gang keeps on a node."""
+    return f"{STATE_ROOT}/{gang}"
+
+
+def releases(gang: str) -> str:
+    """Folder of the releases, one folder a digest."""
+    return f"{STATE_ROOT}/{gang}/releases"
+
+
+def current(gang: str) -> str:
+    """Link to the release that this node starts."""
+    return f"{STATE_ROOT}/{gang}/current"
+
+
+def status_file(gang: str) -> str:
+    """What the agent says of itself, replaced by rename; gone after a boot."""
+    return f"{RUN_ROOT}/{gang}/status.json"
+
+
+def composed_root(gang: str) -> str:
+    """Folder of the gang's composed models, one folder a release."""
+    return f"{COMPOSED_ROOT}/{gang}"
+
+
+def composed(gang: str, release: str) -> str:
+    """Composed model of one release."""
+    return f"{COMPOSED_ROOT}/{gang}/{release}"
+
+
+def here(path: str) -> Path:
+    """``path`` on this machine."""
+    return Path(os.environ.get(ROOT_VARIABLE, "/")) / path.lstrip("/")

@@ -1,0 +1,98 @@
+"""Look at the snapshots and local files of a composed model: are they there, are they whole?"""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+from collections.abc import Iterable
+from pathlib import Path
+
+from .errors import Unmet
+from .links import Link, LocalFile, Source
+
+_CONFIGS = ("config.json", "params.json")
+
+
+def entries(source: Source) -> tuple[str, ...]:
+    """Relative paths of every file of the snapshot; Unmet when it is missing or not whole.
+
+    A file that is a link counts as its target does: the cache's own links lead
+    to ``blobs``, and one without its blob is a download that did not end.
+    """
+    root = Path(source.snapshot)
+    if not root.is_dir():
+        raise Unmet(_missing(source, root))
+    found: list[str] = []
+    for folder, folders, files in os.walk(root):
+        links = [name for name in folders if (Path(folder) / name).is_symlink()]
+        found += [os.path.relpath(os.path.join(folder, name), root) for name in files + links]
+    if not found:
+        raise Unmet(f"snapshot {root} is empty; {_fetch(source)}")
+    dangling = sorted(name for name in found if not (root / name).exists())
+    if dangling:
+        raise Unmet(
+            f"snapshot {root} is not complete: {_some(dangling)} without content; {_fetch(source)}"
+        )
+    return tuple(sorted(found))
+
+
+def check_whole(plan: dict[str, Link], sources: Iterable[Source]) -> None:
+    """Unmet when the composed model lacks its configuration or a shard that its index names."""
+    remedy = "; ".join(_fetch(source) for source in sources)
+    if not any(name in plan for name in _CONFIGS) and not any(n.endswith(".gguf") for n in plan):
+        raise Unmet(f"the composed model has no config.json: the download did not end; {remedy}")
+    for name, link in plan.items():
+        if not name.endswith(".index.json"):
+            continue
+        folder = name.rpartition("/")[0]
+        shards = {os.path.join(folder, shard) for shard in _shards(link.target)}
+        lacking = sorted(shards - plan.keys())
+        if lacking:
+            raise Unmet(f"{name} names {_some(lacking)} that the model lacks; {remedy}")
+
+
+def check_local(local: LocalFile) -> None:
+    """Unmet when the local file can't be hard-linked because of what it is."""
+    try:
+        mode = os.lstat(local.host).st_mode
+    except FileNotFoundError:
+        raise Unmet(
+            f"local file {local.host} is not on this node; make it (each rank has its own copy), "
+            "or take it out of composed_model.local_files"
+        ) from None
+    if stat.S_ISLNK(mode):
+        raise Unmet(
+            f"local file {local.host} is a symlink to {os.path.realpath(local.host)}, and a hard "
+            "link to it would be a link to the symlink; name the file itself in "
+            "composed_model.local_files"
+        )
+    if not stat.S_ISREG(mode):
+        raise Unmet(f"local file {local.host} is no regular file; name a file")
+
+
+def _missing(source: Source, root: Path) -> str:
+    hub = root.parents[2] if len(root.parents) > 2 else root.parent
+    if not hub.is_dir():
+        return f"Hugging Face cache {hub} is not there: is its file system mounted? (for {root})"
+    if not any(hub.iterdir()):
+        return f"Hugging Face cache {hub} is empty: is its file system mounted? If so: {_fetch(source)}"
+    return f"{source.repo} at {source.revision} is not in {hub}; {_fetch(source)}"
+
+
+def _fetch(source: Source) -> str:
+    hub = Path(source.snapshot).parents[2]
+    return f"fetch it: HF_HUB_CACHE={hub} hf download {source.repo} --revision {source.revision}"
+
+
+def _shards(index: str) -> set[str]:
+    try:
+        weights = json.loads(Path(index).read_text(encoding="utf-8"))["weight_map"]
+        return {str(shard) for shard in weights.values()}
+    except (ValueError, KeyError, AttributeError, TypeError):
+        raise Unmet(f"{index} is no index of shards: fetch that file again") from None
+
+
+def _some(names: list[str]) -> str:
+    rest = f" and {len(names) - 3} more" if len(names) > 3 else ""
+    return ", ".join(names[:3]) + rest
