@@ -1,0 +1,130 @@
+"""dockerd, our images, our containers and the foreign ones that are in the way."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from pyinfra_vllm.node.collect.engine import Missing, ask, encoded
+from pyinfra_vllm.node.collect.network import container_of, listeners
+from pyinfra_vllm.node.collect.parts import Document
+from pyinfra_vllm.node.collect.system import disk
+
+
+def docker() -> Document:
+    """The daemon itself."""
+    info = ask("/info")
+    return {
+        "version": info["ServerVersion"],
+        "data_root": info["DockerRootDir"],
+        "data_root_disk": disk(info["DockerRootDir"]),
+        "storage_driver": info["Driver"],
+        "runtimes": sorted(info.get("Runtimes") or {}),
+        "default_runtime": info.get("DefaultRuntime", ""),
+        "cgroup_driver": info.get("CgroupDriver", ""),
+        "cgroup_version": info.get("CgroupVersion", ""),
+        "live_restore": bool(info.get("LiveRestoreEnabled")),
+        "security": info.get("SecurityOptions") or [],
+    }
+
+
+def images(label: str, tags: Iterable[str]) -> list[Document]:
+    """Images whose ``label`` names a build digest, and those with the tags asked for."""
+    labelled = encoded(json.dumps({"label": [label]}))
+    names = [item["Id"] for item in ask(f"/images/json?filters={labelled}") or []]
+    found: dict[str, Document] = {}
+    for name in [*names, *tags]:
+        try:
+            shown = ask(f"/images/{encoded(name)}/json")
+        except Missing:
+            continue
+        found[shown["Id"]] = image_state(shown, label)
+    return list(found.values())
+
+
+def image_state(shown: Mapping[str, Any], label: str) -> Document:
+    """What matters of ``docker image inspect``; layers name the content, Ids may differ."""
+    labels = (shown.get("Config") or {}).get("Labels") or {}
+    return {
+        "id": shown["Id"],
+        "tags": shown.get("RepoTags") or [],
+        "build": labels.get(label),
+        "layers": (shown.get("RootFS") or {}).get("Layers") or [],
+        "size": shown.get("Size", 0),
+        "architecture": shown.get("Architecture", ""),
+        "created": shown.get("Created", ""),
+    }
+
+
+def containers(label: str, api_port: int | None) -> list[Document]:
+    """Our containers (``label`` names their gang), and foreign ones that run and have a GPU or the API port."""
+    listening = {container_of(item["pid"]) for item in listeners(api_port)} - {None}
+    found = []
+    for item in ask("/containers/json?all=1"):
+        if label not in (item.get("Labels") or {}) and item["State"] != "running":
+            continue
+        try:
+            shown = ask(f"/containers/{item['Id']}/json")
+        except Missing:
+            continue
+        state = container_state(shown, label, api_port)
+        state["uses_api_port"] |= item["Id"] in listening
+        if state["ours"] or state["gpu"] or state["uses_api_port"]:
+            found.append(state)
+    return found
+
+
+def container_state(shown: Mapping[str, Any], label: str, api_port: int | None) -> Document:
+    """What matters of ``docker inspect``; never environment or command, they hold secrets."""
+    state, config, host = shown["State"], shown["Config"], shown["HostConfig"]
+    labels = config.get("Labels") or {}
+    prefix = label.partition(".")[0] + "."
+    return {
+        "id": shown["Id"],
+        "name": shown["Name"].lstrip("/"),
+        "image": shown["Image"],
+        "image_name": config.get("Image", ""),
+        "labels": {key: value for key, value in labels.items() if key.startswith(prefix)},
+        "ours": label in labels,
+        "state": state["Status"],
+        "exit_code": state["ExitCode"],
+        "oom_killed": bool(state.get("OOMKilled")),
+        "error": state.get("Error", ""),
+        "pid": state["Pid"],
+        "started_at": state.get("StartedAt", ""),
+        "finished_at": state.get("FinishedAt", ""),
+        "network": host.get("NetworkMode", ""),
+        "gpu": has_gpu(host),
+        "uses_api_port": api_port in published_ports(host),
+        "mounts": [
+            {
+                "source": mount.get("Source", ""),
+                "target": mount.get("Destination", ""),
+                "read_only": not mount.get("RW", True),
+            }
+            for mount in shown.get("Mounts") or []
+        ],
+    }
+
+
+def has_gpu(host: Mapping[str, Any]) -> bool:
+    """Whether a HostConfig gives the container a GPU: by request, runtime or device node."""
+    requests = host.get("DeviceRequests") or []
+    devices = [device.get("PathOnHost", "") for device in host.get("Devices") or []]
+    return (
+        bool(requests)
+        or host.get("Runtime") == "nvidia"
+        or any(path.startswith(("/dev/nvidia", "/dev/dri")) for path in devices)
+    )
+
+
+def published_ports(host: Mapping[str, Any]) -> set[int]:
+    """Host ports that dockerd forwards to the container."""
+    bindings = (host.get("PortBindings") or {}).values()
+    return {
+        int(binding["HostPort"])
+        for several in bindings
+        for binding in several or []
+        if binding.get("HostPort")
+    }

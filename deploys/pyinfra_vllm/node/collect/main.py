@@ -1,0 +1,49 @@
+"""Read the state of this node and print it as one line of JSON."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from pyinfra_vllm.node.collect import cache, docker, files, gang, network, system
+from pyinfra_vllm.node.collect.parts import Document, run_parts
+
+SCHEMA = 1
+
+
+def part_functions(query: Document) -> dict[str, Callable[[], object]]:
+    """The parts of the document and how each is read; the order is the order of the document."""
+    root, name = query["state_root"], query["gang"]
+    return {
+        "system": system.system,
+        "disks": partial(system.disks, query["disks"]),
+        "docker": docker.docker,
+        "images": partial(docker.images, query["label_build"], query["image_tags"]),
+        "containers": partial(docker.containers, query["label_gang"], query["api_port"]),
+        "unit": partial(gang.unit, query["unit"]),
+        "gang": partial(gang.releases, root, name, query["releases"]),
+        "agent": partial(gang.agent, query["agent_path"], query["status_path"]),
+        "files": partial(files.files, query["files"]),
+        "snapshots": partial(cache.snapshots, query["snapshots"]),
+        "local_files": partial(files.local_files, query["local_files"]),
+        "composed": partial(files.composed, query["composed"]),
+        "listeners": partial(network.listeners, query["api_port"]),
+        "interfaces": network.interfaces,
+    }
+
+
+def collect(query: Document) -> Document:
+    """The whole document; a part that can't be read says so and doesn't hold up the others."""
+    # A session without login shell may lack the folders of systemctl and ip.
+    os.environ["PATH"] = os.environ.get("PATH", os.defpath) + ":/usr/local/sbin:/usr/sbin:/sbin"
+    return {"schema": SCHEMA, "query": query, **run_parts(part_functions(query), query["deadline"])}
+
+
+def main(query: dict[str, Any]) -> None:
+    """Print the document."""
+    sys.stdout.write(json.dumps(collect(query), separators=(",", ":")) + "\n")
+    sys.stdout.flush()

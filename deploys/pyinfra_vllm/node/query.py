@@ -1,0 +1,55 @@
+"""What the state of a node is to tell about."""
+
+from __future__ import annotations
+
+from pydantic import BaseModel, ConfigDict, model_validator
+
+from pyinfra_vllm.agent import paths
+
+
+class SnapshotQuery(BaseModel):
+    """A snapshot of a model; ``hub`` is the folder that holds ``models--ORG--NAME``."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    hub: str
+    repo: str
+    revision: str | None = None
+
+
+class Query(BaseModel):
+    """What to look at beside the machine itself. Paths are absolute and as the node sees them.
+
+    ``unit`` and ``status_path`` follow from ``gang`` unless given. ``releases`` are the digests
+    whose files are wanted with their text beside those of ``current``; none given: all.
+    ``deadline`` is the time in seconds that each part has.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    gang: str = "main"
+    unit: str = ""
+    state_root: str = paths.STATE_ROOT
+    agent_path: str = paths.AGENT
+    status_path: str = ""
+    label_build: str = paths.LABEL_BUILD
+    label_gang: str = paths.LABEL_GANG
+    releases: tuple[str, ...] = ()
+    image_tags: tuple[str, ...] = ()
+    files: tuple[str, ...] = ()
+    snapshots: tuple[SnapshotQuery, ...] = ()
+    local_files: tuple[str, ...] = ()
+    composed: tuple[str, ...] = ()
+    disks: tuple[str, ...] = (paths.STATE_ROOT, "/tmp", "/var/tmp")
+    api_port: int | None = None
+    fabric_address: str | None = None
+    deadline: float = 5.0
+
+    @model_validator(mode="before")
+    @classmethod
+    def _names_of_the_gang(cls, given: object) -> object:
+        if not isinstance(given, dict):
+            return given
+        gang = given.get("gang", "main")
+        derived = {"unit": paths.unit(gang), "status_path": paths.status_file(gang)}
+        return {**derived, **{key: value for key, value in given.items() if value != ""}}

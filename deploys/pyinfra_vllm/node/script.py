@@ -1,0 +1,55 @@
+"""The script that is sent to a node: the modules of ``collect`` and a query in one text."""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib import resources
+
+from pyinfra_vllm.node.query import Query
+
+COLLECT = "pyinfra_vllm.node.collect"
+# In the order of their imports: each knows only those before it.
+MODULES = (
+    "parts",
+    "files",
+    "secrets",
+    "engine",
+    "system",
+    "cache",
+    "gang",
+    "network",
+    "docker",
+    "main",
+)
+
+# Must be readable for any python3: an old one has to get as far as its message.
+_BOOTSTRAP = """\
+import sys
+if sys.version_info < (3, 10):
+    print("pyinfra-vllm needs python3 >= 3.10 on the node, this is %d.%d" % sys.version_info[:2])
+    sys.exit(3)
+import json, types
+for name, source in MODULES:
+    module = types.ModuleType(name)
+    sys.modules[name] = module
+    exec(compile(source, "<" + name + ">", "exec"), module.__dict__)
+sys.modules[{main!r}].main(json.loads(QUERY))
+"""
+
+
+def script(query: Query) -> str:
+    """Python source that prints the state of the node it runs on as one line of JSON."""
+    return f"QUERY = {query.model_dump_json()!r}\n{_modules()}{_bootstrap()}"
+
+
+def _bootstrap() -> str:
+    return _BOOTSTRAP.replace("{main!r}", repr(f"{COLLECT}.main"))
+
+
+@cache
+def _modules() -> str:
+    """The modules as (name, source); empty parents make their imports of each other work."""
+    folder = resources.files(COLLECT)
+    parents = [(COLLECT.rsplit(".", up)[0], "__path__ = []") for up in (2, 1, 0)]
+    sources = [(f"{COLLECT}.{name}", (folder / f"{name}.py").read_text()) for name in MODULES]
+    return f"MODULES = {[*parents, *sources]!r}\n"

@@ -1,0 +1,151 @@
+"""The state of a node as its script prints it (schema 1)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import TypeVar
+
+from pydantic import Field, ValidationError
+
+from pyinfra_vllm.errors import UserError
+from pyinfra_vllm.node.models import (
+    Agent,
+    Composed,
+    Container,
+    Disk,
+    Docker,
+    FileState,
+    GangFolder,
+    Image,
+    Interface,
+    Listener,
+    PathState,
+    Release,
+    Snapshot,
+    System,
+    Unit,
+)
+from pyinfra_vllm.node.part import Model, Part
+from pyinfra_vllm.node.query import Query
+
+SCHEMA = 1
+_SHOWN = 300
+P = TypeVar("P", PathState, FileState, Composed)
+
+
+class NodeState(Model):
+    """Everything that one look at a node tells. Each part may be absent and says why."""
+
+    schema_version: int = Field(default=SCHEMA, alias="schema")
+    query: Query = Query()
+    system: Part[System] = Part[System]()
+    disks: Part[dict[str, Disk]] = Part[dict[str, Disk]]()
+    docker: Part[Docker] = Part[Docker]()
+    images: Part[tuple[Image, ...]] = Part[tuple[Image, ...]]()
+    containers: Part[tuple[Container, ...]] = Part[tuple[Container, ...]]()
+    unit: Part[Unit] = Part[Unit]()
+    gang: Part[GangFolder] = Part[GangFolder]()
+    agent: Part[Agent] = Part[Agent]()
+    files: Part[dict[str, FileState]] = Part[dict[str, FileState]]()
+    snapshots: Part[tuple[Snapshot, ...]] = Part[tuple[Snapshot, ...]]()
+    local_files: Part[dict[str, PathState]] = Part[dict[str, PathState]]()
+    composed: Part[dict[str, Composed]] = Part[dict[str, Composed]]()
+    listeners: Part[tuple[Listener, ...]] = Part[tuple[Listener, ...]]()
+    interfaces: Part[tuple[Interface, ...]] = Part[tuple[Interface, ...]]()
+
+    @property
+    def known(self) -> bool:
+        """False for the blank state of a node that was not read."""
+        return self.system.ok
+
+    def failures(self) -> dict[str, str]:
+        """Part -> why it could not be read, in the order of the document."""
+        parts = {name: getattr(self, name) for name in type(self).model_fields}
+        return {
+            name: part.reason
+            for name, part in parts.items()
+            if isinstance(part, Part) and not part.ok
+        }
+
+    def file(self, path: str) -> FileState | None:
+        """One of the files asked for; None when it isn't there. UserError: files can't be read."""
+        return _asked(self.files.required, path)
+
+    def local_file(self, path: str) -> PathState | None:
+        """One of the local files asked for; None when it isn't there."""
+        return _asked(self.local_files.required, path)
+
+    def release(self, digest: str) -> Release | None:
+        """A release of the gang."""
+        return self.gang.required.releases.get(digest)
+
+    @property
+    def current_release(self) -> str | None:
+        """Digest of the release that ``current`` names."""
+        return self.gang.required.current_release
+
+    def image_of(self, build: str) -> Image | None:
+        """The image that carries this build digest."""
+        return next((image for image in self.images.required if image.build == build), None)
+
+    def image_tagged(self, tag: str) -> Image | None:
+        """The image with this tag; ``:latest`` is understood when the tag has no version."""
+        name = tag if ":" in tag.rpartition("/")[2] else f"{tag}:latest"
+        return next((image for image in self.images.required if name in image.tags), None)
+
+    def container(self, name: str) -> Container | None:
+        """A container of ours, or a foreign one that has a GPU or the API port."""
+        found = (item for item in self.containers.required if item.name == name)
+        return next(found, None)
+
+    def snapshot(self, repo: str, revision: str | None = None) -> Snapshot | None:
+        """The answer to the question for this repo and revision; None: it was not asked."""
+        found = (
+            item
+            for item in self.snapshots.required
+            if item.repo == repo and revision in (item.asked, item.revision)
+        )
+        return next(found, None)
+
+    def composed_directory(self, path: str) -> Composed | None:
+        """A composed model asked for; None when the directory isn't there."""
+        return _asked(self.composed.required, path)
+
+    def has_address(self, address: str) -> bool:
+        """Whether an interface of the node has this address."""
+        return any(address in interface.addresses for interface in self.interfaces.required)
+
+    @property
+    def tmp_is_one_device(self) -> bool:
+        """Whether a hard link from /var/tmp to /tmp is possible."""
+        disks = self.disks.required
+        return disks["/tmp"].device == disks["/var/tmp"].device
+
+
+def _asked(found: Mapping[str, P], path: str) -> P | None:
+    if path not in found:
+        raise LookupError(f"the node was not asked about {path}")
+    return found[path] if found[path].exists else None
+
+
+def parse(text: str) -> NodeState:
+    """The state in what the script printed; lines before and after the document are ignored.
+
+    UserError when there is no such document (its first characters are shown) or when it
+    isn't what this schema describes (the first wrong key is named).
+    """
+    document = next((line for line in text.splitlines() if line.startswith('{"schema"')), None)
+    if document is None:
+        shown = text.strip()[:_SHOWN] or "nothing"
+        raise UserError(f"the node printed no state document but: {shown}")
+    try:
+        return NodeState.model_validate(json.loads(document))
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(map(str, first["loc"]))
+        raise UserError(
+            f"the state document of the node is not understood: {where}: {first['msg']}"
+        ) from error
+    except ValueError as error:
+        raise UserError(f"the node's state is cut off or no JSON: {document[:_SHOWN]}") from error
