@@ -98,10 +98,10 @@ def _unknown(value: str, known: Sequence[str]) -> str:
         return f"there are no recipes; a recipe is a file recipes/NAME/{FILE}"
     near = _near(value, known)
     if near:
-        return f"no recipe has this name or part of a name; did you mean {' or '.join(near)}?"
+        return f"no recipe has this name or this part in its name; did you mean {' or '.join(near)}?"
     more = f" and {len(known) - _MOST_LISTED} more" if len(known) > _MOST_LISTED else ""
     listed = ", ".join(known[:_MOST_LISTED])
-    return f"no recipe has this name or part of a name; there are: {listed}{more}"
+    return f"no recipe has this name or this part in its name; there are: {listed}{more}"
 
 
 def _near(value: str, known: Sequence[str]) -> list[str]:
@@ -116,7 +116,7 @@ def _near(value: str, known: Sequence[str]) -> list[str]:
 def _not_text(value: object) -> str:
     known = list(names())
     example = known[0] if known else "NAME"
-    if value is None or value == "":
+    if value is None or isinstance(value, str):
         return f"no recipe is given; add for example --data recipe={example}"
     same = [name for name in known if not isinstance(value, bool) and str(value) in name]
     examples = " or ".join(f"--data recipe={name}" for name in same[:3] or [example])
