@@ -1,0 +1,63 @@
+"""dockerd, images, containers."""
+
+from __future__ import annotations
+
+from pyinfra_vllm.node.models.machine import Disk
+from pyinfra_vllm.node.part import Model
+
+
+class Docker(Model):
+    version: str
+    data_root: str
+    data_root_disk: Disk
+    storage_driver: str
+    runtimes: tuple[str, ...] = ()
+    default_runtime: str = ""
+    cgroup_driver: str = ""
+    cgroup_version: str = ""
+    live_restore: bool = False
+    security: tuple[str, ...] = ()
+
+
+class Image(Model):
+    """``build`` is the build digest of its label; ``layers`` name the content on every node."""
+
+    id: str
+    tags: tuple[str, ...] = ()
+    build: str | None = None
+    layers: tuple[str, ...] = ()
+    size: int = 0
+    architecture: str = ""
+    created: str = ""
+
+
+class Mount(Model):
+    source: str
+    target: str
+    read_only: bool
+
+
+class Container(Model):
+    """``labels`` are only those of pyinfra-vllm; ``ours``: it belongs to some gang."""
+
+    id: str
+    name: str
+    image: str
+    image_name: str = ""
+    labels: dict[str, str] = {}
+    ours: bool
+    state: str
+    exit_code: int
+    oom_killed: bool = False
+    error: str = ""
+    pid: int
+    started_at: str = ""
+    finished_at: str = ""
+    network: str = ""
+    gpu: bool = False
+    uses_api_port: bool = False
+    mounts: tuple[Mount, ...] = ()
+
+    @property
+    def running(self) -> bool:
+        return self.state == "running"
