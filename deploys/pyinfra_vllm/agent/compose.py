@@ -23,12 +23,15 @@ def compose(release: Path) -> str:
     container may have it mounted; :func:`sweep` removes it.
     """
     manifest = links.parse(document.read(release / paths.MANIFEST))
-    plan = plan_of(manifest)
     directory = Path(manifest.directory)
+    root = paths.here(paths.COMPOSED_ROOT)
+    if root not in directory.parents:
+        raise Unmet(f"{release / paths.MANIFEST}: directory: {directory} is not below {root}")
+    plan = plan_of(manifest)
     with _alone(directory.parent):
         if _is_right(directory, plan):
             return f"{directory}: {len(plan)} links, as they should be"
-        _build(directory, plan)
+        build(directory, plan)
     return f"{directory}: {len(plan)} links made"
 
 
@@ -87,7 +90,8 @@ def _stands(path: Path, link: Link) -> bool:
     return not path.is_symlink() and os.path.samestat(os.lstat(path), os.stat(link.target))
 
 
-def _build(directory: Path, plan: dict[str, Link]) -> None:
+def build(directory: Path, plan: dict[str, Link]) -> None:
+    """Make ``directory`` anew; one that is there is moved away and stays beside."""
     fresh = directory.with_name(f".{directory.name}.new")
     if fresh.exists():
         shutil.rmtree(fresh)

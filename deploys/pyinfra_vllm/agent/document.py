@@ -9,7 +9,13 @@ from pathlib import Path
 
 from .errors import Unmet
 
-_KINDS = {str: "a string", int: "an integer", bool: "true or false", list: "a list", dict: "a table"}
+_KINDS = {
+    str: "a string",
+    int: "an integer",
+    bool: "true or false",
+    list: "a list",
+    dict: "a table",
+}
 
 
 @dataclass(frozen=True)

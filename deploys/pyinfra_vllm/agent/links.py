@@ -99,7 +99,9 @@ def plan_links(
 def _inside(entry: str) -> str:
     parts = entry.split("/")
     if not entry or entry.startswith("/") or {"", ".", ".."} & set(parts):
-        raise Unmet(f"entry {entry!r} would leave the composed model; names are plain relative paths")
+        raise Unmet(
+            f"entry {entry!r} would leave the composed model; names are plain relative paths"
+        )
     return entry
 
 

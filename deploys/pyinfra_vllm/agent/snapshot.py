@@ -72,7 +72,7 @@ def check_local(local: LocalFile) -> None:
 
 
 def _missing(source: Source, root: Path) -> str:
-    hub = root.parents[2] if len(root.parents) > 2 else root.parent
+    hub = _hub(source)
     if not hub.is_dir():
         return f"Hugging Face cache {hub} is not there: is its file system mounted? (for {root})"
     if not any(hub.iterdir()):
@@ -80,9 +80,13 @@ def _missing(source: Source, root: Path) -> str:
     return f"{source.repo} at {source.revision} is not in {hub}; {_fetch(source)}"
 
 
+def _hub(source: Source) -> Path:
+    """HUB of HUB/models--ORG--NAME/snapshots/REVISION."""
+    return Path(*Path(source.snapshot).parts[:-3])
+
+
 def _fetch(source: Source) -> str:
-    hub = Path(source.snapshot).parents[2]
-    return f"fetch it: HF_HUB_CACHE={hub} hf download {source.repo} --revision {source.revision}"
+    return f"fetch it: HF_HUB_CACHE={_hub(source)} hf download {source.repo} --revision {source.revision}"
 
 
 def _shards(index: str) -> set[str]:

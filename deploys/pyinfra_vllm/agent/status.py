@@ -61,8 +61,9 @@ def read(path: Path) -> dict[str, Any] | None:
 
 def last_failure(path: Path) -> Failure | None:
     """The last failure that an earlier run of the agent left in the status file."""
-    document = read(path) or {}
-    failure = document.get("last_failure")
+    failure = (read(path) or {}).get("last_failure")
+    if not isinstance(failure, dict):
+        return None
     try:
         return Failure(
             at=float(failure["at"]),

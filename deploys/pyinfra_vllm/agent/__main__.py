@@ -1,0 +1,73 @@
+"""Commands of the agent."""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import sys
+from pathlib import Path
+
+from . import compose, paths, selftest, status
+from .errors import EXIT_UNMET, Unmet
+from .report import Report
+from .run import Agent
+
+
+def _digest() -> str:
+    """sha256 of the archive that runs, or nothing when it isn't an archive."""
+    archive = Path(sys.argv[0])
+    return hashlib.sha256(archive.read_bytes()).hexdigest() if archive.is_file() else ""
+
+
+def _run(gang: str) -> int:
+    return Agent(gang, Report(gang, paths.here(paths.status_file(gang)), _digest())).run()
+
+
+def _compose(release: str) -> int:
+    print(compose.compose(Path(release)))
+    return 0
+
+
+def _status(gang: str) -> int:
+    known = status.read(paths.here(paths.status_file(gang)))
+    if known is None:
+        known = {"schema": 1, "gang": gang, "phase": None, "detail": "the agent has not run yet"}
+        known |= {"running": False}
+    else:
+        known["running"] = status.runs(known)
+    print(json.dumps(known, indent=1))
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="agent.pyz", description=__doc__)
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    run = commands.add_parser("run", help="main process of vllm-GANG.service")
+    run.add_argument("gang", metavar="GANG")
+    build = commands.add_parser("compose", help="bring a composed model to its manifest")
+    build.add_argument("release", metavar="RELEASE_DIR")
+    state = commands.add_parser("status", help="what the agent says of itself, as JSON")
+    state.add_argument("gang", metavar="GANG")
+    commands.add_parser("selftest", help="exit 0 when the agent is usable on this node")
+    return parser
+
+
+def main() -> int:
+    """Exit code of the command that the words of the command line ask for."""
+    words = _parser().parse_args()
+    try:
+        if words.command == "run":
+            return _run(paths.checked_gang(words.gang))
+        if words.command == "compose":
+            return _compose(words.release)
+        if words.command == "status":
+            return _status(paths.checked_gang(words.gang))
+        return selftest.main()
+    except Unmet as unmet:
+        print(unmet, file=sys.stderr)
+        return EXIT_UNMET
+
+
+if __name__ == "__main__":
+    sys.exit(main())
