@@ -1,0 +1,44 @@
+"""The main deploy: make a gang of nodes serve a recipe."""
+
+from __future__ import annotations
+
+from pyinfra import host, logger, state
+from pyinfra.api import deploy
+
+from pyinfra_vllm.deploys.wanted import wanted_release
+from pyinfra_vllm.operations import agent, composed_model, gang, image, ready, release, unit
+
+
+@deploy("Serve", data_defaults={"recipe": None, "vllm_gang": "main"})
+def serve(recipe: str | None = None) -> None:
+    """Make the gang of this host serve ``recipe`` (else ``--data recipe=…``).
+
+    Host data: ``vllm_rank``, ``vllm_fabric_address``, ``vllm_interfaces``, ``vllm_hcas``,
+    ``vllm_hf_cache``, ``vllm_gpus``, ``vllm_gang``. Raises PyinfraError, before anything
+    is changed, when a node can't be reached or can't do what the recipe needs.
+    """
+    wanted = wanted_release(state, host, recipe or host.data.get("recipe"))
+    new, build = wanted.release, wanted.build
+    if host.name not in {node.name for node in new.content.gang.nodes}:
+        logger.info(
+            f"{host.print_prefix}left alone: the recipe needs {new.content.gang.size} nodes"
+        )
+        return
+
+    # install: nothing that serves is touched
+    tag = new.content.recipe.docker_image
+    if build:
+        image.built(name=f"Image {tag}: built", release=new, build=build)
+    image.offered(name=f"Image {tag}: offered", release=new, token=wanted.token)
+    image.present(name=f"Image {tag}: on every node", release=new, token=wanted.token)
+    image.withdrawn(name=f"Image {tag}: offer withdrawn", release=new)
+    agent.installed(name="Agent: installed", release=new)
+    release.staged(name="Release: files", release=new)
+    composed_model.linked(name="Composed model: links", release=new)
+    unit.installed(name="Unit: installed and enabled", release=new)
+
+    # switch: all nodes or none
+    gang.gate(name="Gang: whole", release=new)
+    gang.stopped(name="Gang: old release stopped", release=new)
+    gang.started(name="Gang: started", release=new)
+    ready.ready(name="Gang: ready", release=new)

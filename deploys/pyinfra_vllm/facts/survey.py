@@ -1,0 +1,108 @@
+"""What is, for whole gangs: the node state of each host, read once a phase.
+
+pyinfra keeps no facts: without this memo every operation would cost a remote
+command at prepare and another one at execute.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import gevent
+from gevent.lock import RLock
+from pyinfra.api import Host, State
+from pyinfra.api.arguments import CONNECTOR_ARGUMENT_KEYS
+from pyinfra.api.exceptions import ConnectError, PyinfraError
+from pyinfra.api.facts import get_fact
+from pyinfra.context import ctx_host
+
+from pyinfra_vllm.facts.node import NodeState as NodeStateFact
+from pyinfra_vllm.node.query import Query
+from pyinfra_vllm.node.state import NodeState
+
+
+class _Memo:
+    def __init__(self) -> None:
+        self.states: dict[tuple[str, int], NodeState] = {}
+        self.locks: dict[str, RLock] = {}
+
+
+_MEMOS: WeakKeyDictionary[State, _Memo] = WeakKeyDictionary()
+
+
+def node_state(state: State, host: Host, query: Query) -> NodeState:
+    """State of one node in the phase that is running; a remote command the first time.
+
+    Raises PyinfraError when the node can't be read.
+    """
+    memo = _MEMOS.setdefault(state, _Memo())
+    key = (host.name, int(state.current_stage))
+    with memo.locks.setdefault(host.name, RLock()):
+        if key not in memo.states:
+            memo.states[key] = _read(state, host, query)
+        return memo.states[key]
+
+
+def gang_states(
+    state: State, hosts: Iterable[Host], query_of: Callable[[Host], Query]
+) -> dict[str, NodeState]:
+    """States of several nodes by host name, read at the same time."""
+    hosts = list(hosts)
+    jobs = [gevent.spawn(_read_beside, state, host, query_of(host)) for host in hosts]
+    gevent.joinall(jobs)
+    results = {host.name: job.value for host, job in zip(hosts, jobs, strict=True)}
+    problems = [str(value) for value in results.values() if isinstance(value, Exception)]
+    if problems:
+        raise PyinfraError("\n".join(problems))
+    return results
+
+
+def forget(state: State, host: Host) -> None:
+    """Drop what is known of a node: something on it has changed."""
+    memo = _MEMOS.setdefault(state, _Memo())
+    memo.states.pop((host.name, int(state.current_stage)), None)
+
+
+def _read_beside(state: State, host: Host, query: Query) -> NodeState | Exception:
+    try:
+        with ctx_host.use(host):
+            return node_state(state, host, query)
+    except (PyinfraError, ConnectError) as error:
+        return error
+
+
+def _read(state: State, host: Host, query: Query) -> NodeState:
+    arguments = _borrowed_arguments(host)
+    found = get_fact(
+        state,
+        host,
+        NodeStateFact,
+        kwargs={**NodeStateFact.arguments(query), **arguments},
+        apply_failed_hosts=False,
+    )
+    if not isinstance(found, NodeState):
+        raise PyinfraError(
+            f"{host.name}: its state can't be read (see the lines above); "
+            "the node needs ssh, python3 >= 3.10 and root (or _sudo)"
+        )
+    return found
+
+
+def _borrowed_arguments(host: Host) -> dict[str, Any]:
+    """How to become root on ``host`` as the deploy that is running says; host data wins.
+
+    pyinfra knows a deploy's own arguments (``serve(_sudo=True)``) only on the
+    host that is being prepared, and other members of the gang are read from there.
+    """
+    asking = ctx_host.get() if ctx_host.isset() else host
+    resolved: dict[str, Any] = dict(
+        asking.current_op_global_arguments or asking.current_deploy_kwargs or {}
+    )
+    own = {**asking.data.dict(), **host.data.dict()}
+    return {
+        key: value
+        for key, value in resolved.items()
+        if key in CONNECTOR_ARGUMENT_KEYS and key not in own and value is not None
+    }

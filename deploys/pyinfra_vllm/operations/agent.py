@@ -1,0 +1,29 @@
+"""Operation: the agent's program on a node."""
+
+from __future__ import annotations
+
+from pyinfra.api import operation
+
+from pyinfra_vllm import placement
+from pyinfra_vllm.agent import paths
+from pyinfra_vllm.agent_archive import archive, archive_digest
+from pyinfra_vllm.operations.common import Commands, change, look, place, show
+from pyinfra_vllm.release import Release
+
+
+@operation()
+def installed(release: Release) -> Commands:
+    """The agent that belongs to this version of the project, after its own test on the node.
+
+    A serving gang isn't restarted for it: the next start runs the new one.
+
+    + release: what the gang is to serve
+    """
+    found = look(release).file(paths.AGENT)
+    wanted = archive_digest()
+    if found and found.sha256 == wanted and found.mode == "0755":
+        return
+    was = found.sha256[:12] if found and found.sha256 else "nothing"
+    show(f"Will install {paths.AGENT} {wanted[:12]} (is: {was})")
+    check = ["python3", "{path}", "selftest"]
+    yield from change(place([placement.file(paths.AGENT, archive(), 0o755, check)]))

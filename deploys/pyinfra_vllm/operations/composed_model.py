@@ -1,0 +1,29 @@
+"""Operation: the composed model of a node."""
+
+from __future__ import annotations
+
+from pyinfra.api import StringCommand, operation
+
+from pyinfra_vllm.agent import paths
+from pyinfra_vllm.changes import composed_differences
+from pyinfra_vllm.operations.common import Commands, change, look, show, this_node
+from pyinfra_vllm.release import Release
+
+
+@operation()
+def linked(release: Release) -> Commands:
+    """The directory that is mounted as the model, as the release's manifest says.
+
+    The agent does the work, the same as before every start: beside, then renamed.
+
+    + release: what the gang is to serve
+    """
+    if release.composed_directory is None:
+        return
+    differences = composed_differences(release, this_node(release), look(release))
+    if not differences:
+        return
+    show(f"Will compose {release.composed_directory}: {len(differences)} links differ")
+    for line in differences[:10]:
+        show(f"  {line}")
+    yield from change(StringCommand("python3", paths.AGENT, "compose", release.directory))

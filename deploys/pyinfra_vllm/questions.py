@@ -1,0 +1,49 @@
+"""What is asked of a node before anything is decided. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pyinfra_vllm import model, serving
+from pyinfra_vllm.agent import paths
+from pyinfra_vllm.cluster import Node
+from pyinfra_vllm.node.query import Query, SnapshotQuery
+from pyinfra_vllm.recipe import Recipe
+
+SHARE_UNIT = "pyinfra-vllm-share"
+"""Transient unit that offers an image to the other nodes."""
+
+SHARE_UNIT_FILE = f"/run/systemd/transient/{SHARE_UNIT}.service"
+
+
+@dataclass(frozen=True)
+class Question:
+    """The part of a deploy that decides what must be known of a node."""
+
+    gang: str
+    recipe: Recipe
+    build: str | None
+
+
+def query_of(question: Question, node: Node) -> Query:
+    """Everything that one deploy needs to know of ``node``, in one query."""
+    recipe = question.recipe
+    composed = recipe.composed_model
+    return Query(
+        gang=question.gang,
+        files=(
+            f"{paths.UNIT_ROOT}/{paths.unit(question.gang)}",
+            paths.TMPFILES,
+            paths.AGENT,
+            SHARE_UNIT_FILE,
+        ),
+        snapshots=tuple(
+            SnapshotQuery(hub=node.hf_cache, repo=repo, revision=revision)
+            for repo, revision in model.repos(recipe)
+        ),
+        local_files=tuple(local.host for local in composed.local_files) if composed else (),
+        image_tags=(recipe.docker_image,),
+        composed=(paths.composed_root(question.gang),) if composed else (),
+        api_port=serving.api(recipe).port,
+        fabric_address=node.fabric_address or None,
+    )
