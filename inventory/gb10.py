@@ -19,7 +19,7 @@ def _spark(rank: int) -> tuple[str, dict[str, object]]:
             # Who logs in. ssh keys, ports and jump hosts come from ~/.ssh/config.
             "ssh_user": "nvidia",
             # Docker, systemd and /var/lib need root. Where sudo asks for a password, add
-            # --use-sudo-password to the command.
+            # --same-sudo-password to the command.
             "_sudo": True,
             # The place in the gang, from 0 to 3, each once. Rank 0 is the head: it serves the
             # API, and its fabric address is where the others meet.

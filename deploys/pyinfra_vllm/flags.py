@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 _SHORT = {
     "-n": "--nnodes",
@@ -83,7 +84,7 @@ def said(args: Sequence[str]) -> tuple[Said, ...]:
     """Every flag in ``args``, in order."""
     starts = [index for index, word in enumerate(args) if is_flag(word)]
     found = []
-    for start, end in zip(starts, [*starts[1:], len(args)], strict=True):
+    for start, end in pairwise([*starts, len(args)]):
         name, hanging = split(args[start])
         following = tuple(args[start + 1 : end])
         found.append(Said(start, name, following if hanging is None else (hanging,)))

@@ -76,7 +76,8 @@ def _args(recipe: Recipe) -> Iterator[Problem]:
                 yield f"args[{one.index}]", f"{flag}{_value(one)} isn't supported; leave it out"
     for one in flags.all_of(args, "--port"):
         if len(one.values) != 1 or not _is_port(one.values[0]):
-            yield f"args[{one.index}]", f"--port expects a port from 1 to 65535, got{_value(one)}"
+            given = " ".join(one.values) or "nothing"
+            yield f"args[{one.index}]", f"--port expects a port from 1 to 65535, got {given}"
 
 
 def _twice(recipe: Recipe, flag: str, key: str) -> Iterator[Problem]:

@@ -132,12 +132,12 @@ def _unknown(place: Place, model: type[BaseModel]) -> str:
 def _model_at(model: type[BaseModel], place: Place) -> type[BaseModel]:
     for part in place:
         if isinstance(part, str):
-            model = next(_models_in(model.model_fields[part].annotation))
+            model = next(models_in(model.model_fields[part].annotation))
     return model
 
 
-def _models_in(annotation: Any) -> Iterator[type[BaseModel]]:
+def models_in(annotation: Any) -> Iterator[type[BaseModel]]:
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         yield annotation
     for inner in get_args(annotation):
-        yield from _models_in(inner)
+        yield from models_in(inner)
