@@ -10,7 +10,16 @@ from pathlib import Path
 
 _SHEBANG = b"#!/usr/bin/python3 -I\n"
 _FIRST_TIME = (1980, 1, 1, 0, 0, 0)
-_MAIN = b"import sys\n\nfrom pyinfra_vllm.agent.__main__ import main\n\nsys.exit(main())\n"
+_MAIN = b"""\
+import sys
+
+if sys.version_info < (3, 10):
+    sys.exit("the agent needs Python 3.10 or newer, this is " + sys.version.split()[0])
+
+from pyinfra_vllm.agent.__main__ import main
+
+sys.exit(main())
+"""
 
 
 def _members() -> dict[str, bytes]:

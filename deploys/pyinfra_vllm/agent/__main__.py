@@ -8,7 +8,7 @@ import json
 import sys
 from pathlib import Path
 
-from . import compose, paths, selftest, status
+from . import compose, docker, paths, selftest, status
 from .errors import EXIT_UNMET, Unmet
 from .report import Report
 from .run import Agent
@@ -26,6 +26,13 @@ def _run(gang: str) -> int:
 
 def _compose(release: str) -> int:
     print(compose.compose(Path(release)))
+    return 0
+
+
+def _remove(gang: str) -> int:
+    removed = docker.remove_own(gang)
+    if removed:
+        print(f"removed {removed} container(s) of gang {gang}")
     return 0
 
 
@@ -47,6 +54,8 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("gang", metavar="GANG")
     build = commands.add_parser("compose", help="bring a composed model to its manifest")
     build.add_argument("release", metavar="RELEASE_DIR")
+    remove = commands.add_parser("remove", help="kill and remove the gang's containers")
+    remove.add_argument("gang", metavar="GANG")
     state = commands.add_parser("status", help="what the agent says of itself, as JSON")
     state.add_argument("gang", metavar="GANG")
     commands.add_parser("selftest", help="exit 0 when the agent is usable on this node")
@@ -61,6 +70,8 @@ def main() -> int:
             return _run(paths.checked_gang(words.gang))
         if words.command == "compose":
             return _compose(words.release)
+        if words.command == "remove":
+            return _remove(paths.checked_gang(words.gang))
         if words.command == "status":
             return _status(paths.checked_gang(words.gang))
         return selftest.main()

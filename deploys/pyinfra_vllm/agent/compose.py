@@ -73,21 +73,17 @@ def _alone(root: Path) -> Iterator[None]:
 def _is_right(directory: Path, plan: dict[str, Link]) -> bool:
     if directory.is_symlink() or not directory.is_dir():
         return False
-    found: set[str] = set()
-    for folder, folders, files in os.walk(directory):
-        if not folders and not files:
-            return False
-        names = files + [name for name in folders if (Path(folder) / name).is_symlink()]
-        found |= {os.path.relpath(os.path.join(folder, name), directory) for name in names}
-    return found == plan.keys() and all(
+    if any(not folders and not files for _, folders, files in os.walk(directory)):
+        return False
+    return snapshot.files_below(directory) == tuple(plan) and all(
         _stands(directory / name, link) for name, link in plan.items()
     )
 
 
 def _stands(path: Path, link: Link) -> bool:
     if link.kind == "symbolic":
-        return path.is_symlink() and os.readlink(path) == link.target
-    return not path.is_symlink() and os.path.samestat(os.lstat(path), os.stat(link.target))
+        return path.is_symlink() and path.readlink() == Path(link.target)
+    return not path.is_symlink() and path.samefile(link.target)
 
 
 def build(directory: Path, plan: dict[str, Link]) -> None:
@@ -128,14 +124,14 @@ def _hard_link(target: str, path: Path) -> None:
 
 def _why_no_link(error: OSError, target: str, folder: Path) -> str:
     if error.errno == errno.EXDEV:
-        size = os.stat(target).st_size / 1e9
+        size = Path(target).stat().st_size / 1e9
         return (
             f"{target} ({size:.1f} GB) and {folder.parent} are on different file systems, so no "
             "hard link can join them, and a copy is never made; put both on one file system "
             "(is /tmp a tmpfs? `systemctl mask tmp.mount` and reboot; or move the local file)"
         )
     if error.errno in (errno.EPERM, errno.EACCES):
-        owner = os.stat(target).st_uid
+        owner = Path(target).stat().st_uid
         return (
             f"{target} can't be hard-linked: {error.strerror}. fs.protected_hardlinks=1 allows it "
             f"only to the owner (uid {owner}; this is uid {os.geteuid()}) or who may write it: run "

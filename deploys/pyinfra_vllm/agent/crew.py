@@ -1,4 +1,4 @@
-"""The jobs that run now: hears them, gives up the ones that hang, answers for the ones that died."""
+"""The jobs that run now: hears them, gives up those that hang, answers for those that died."""
 
 from __future__ import annotations
 

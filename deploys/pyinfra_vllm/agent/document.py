@@ -106,7 +106,7 @@ class Document:
 
 
 def read(path: Path) -> Document:
-    """The document at ``path``; Unmet when it is missing, unreadable, no JSON or of another schema."""
+    """The document at ``path``; Unmet when it is missing, unreadable, no JSON, or too new."""
     try:
         value = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 
-class Unmet(Exception):
+class Unmet(Exception):  # noqa: N818 (a state to wait out, not a mistake)
     """A precondition of the start is missing.
 
     ``str()`` is the whole message: what is missing, where, what to do. The

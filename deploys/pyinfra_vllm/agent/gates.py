@@ -63,7 +63,8 @@ def check_ports(wanted: tuple[int, ...]) -> None:
         inode = _listener(port)
         if inode is not None:
             raise Unmet(
-                f"port {port} is taken by {_owner(inode)}; stop it, or give this recipe another port"
+                f"port {port} is taken by {_owner(inode)}; "
+                "stop it, or give this recipe another port"
             )
 
 
@@ -83,7 +84,7 @@ def _listener(port: int) -> str | None:
 def _owner(inode: str) -> str:
     for process in Path("/proc").glob("[0-9]*"):
         try:
-            if any(os.readlink(fd) == f"socket:[{inode}]" for fd in (process / "fd").iterdir()):
+            if any(str(fd.readlink()) == f"socket:[{inode}]" for fd in (process / "fd").iterdir()):
                 words = (process / "cmdline").read_bytes().replace(b"\0", b" ")
                 return f"pid {process.name} ({words.decode(errors='replace').strip()[:120]})"
         except OSError:

@@ -1,4 +1,4 @@
-"""The plan of a composed model: which link stands where. Pure; the controller shows the same plan."""
+"""The plan of a composed model: which link stands where. Pure: the controller shows it too."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .errors import Unmet
 
 @dataclass(frozen=True)
 class Link:
-    """``symbolic``: the link's text is ``target``; ``hard``: the link is the inode of ``target``."""
+    """``symbolic``: its text is ``target``; ``hard``: it is the inode of ``target``."""
 
     kind: Literal["symbolic", "hard"]
     target: str
@@ -100,7 +100,7 @@ def _inside(entry: str) -> str:
     parts = entry.split("/")
     if not entry or entry.startswith("/") or {"", ".", ".."} & set(parts):
         raise Unmet(
-            f"entry {entry!r} would leave the composed model; names are plain relative paths"
+            f"entry {entry!r} would leave the composed model; expected a plain relative path"
         )
     return entry
 

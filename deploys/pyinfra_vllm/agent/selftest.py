@@ -1,9 +1,8 @@
-"""Prove on the node itself that this agent is usable there, before it takes an older one's place."""
+"""Prove on the node itself that this agent is usable there, before it replaces an older one."""
 
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 import tempfile
@@ -36,7 +35,6 @@ _LAUNCH = {
 def main() -> int:
     """0 when Python, the file system and the agent's own code do what the agent needs."""
     try:
-        _check_python()
         _check_command_line()
         _check_links()
     except (Unmet, OSError) as error:
@@ -44,11 +42,6 @@ def main() -> int:
         return EXIT_UNMET
     print("usable")
     return 0
-
-
-def _check_python() -> None:
-    if sys.version_info < (3, 10):
-        raise Unmet(f"Python 3.10 or newer is needed, this is {sys.version.split()[0]}")
 
 
 def _check_command_line() -> None:
@@ -69,5 +62,5 @@ def _check_links() -> None:
             "shard": links.Link("hard", str(shard)),
         }
         compose.build(folder / "model", plan)
-        if not os.path.samefile(folder / "model" / "shard", shard):
+        if not (folder / "model" / "shard").samefile(shard):
             raise Unmet(f"hard links don't work in {folder}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import stat
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from .errors import Unmet
@@ -23,17 +23,23 @@ def entries(source: Source) -> tuple[str, ...]:
     root = Path(source.snapshot)
     if not root.is_dir():
         raise Unmet(_missing(source, root))
-    found: list[str] = []
-    for folder, folders, files in os.walk(root):
-        links = [name for name in folders if (Path(folder) / name).is_symlink()]
-        found += [os.path.relpath(os.path.join(folder, name), root) for name in files + links]
+    found = files_below(root)
     if not found:
         raise Unmet(f"snapshot {root} is empty; {_fetch(source)}")
-    dangling = sorted(name for name in found if not (root / name).exists())
+    dangling = [name for name in found if not (root / name).exists()]
     if dangling:
         raise Unmet(
             f"snapshot {root} is not complete: {_some(dangling)} without content; {_fetch(source)}"
         )
+    return found
+
+
+def files_below(root: Path) -> tuple[str, ...]:
+    """Relative paths of all files and links below ``root``, sorted; links are not followed."""
+    found: list[str] = []
+    for folder, folders, files in os.walk(root):
+        links = [name for name in folders if Path(folder, name).is_symlink()]
+        found += [os.path.relpath(Path(folder, name), root) for name in files + links]
     return tuple(sorted(found))
 
 
@@ -46,7 +52,7 @@ def check_whole(plan: dict[str, Link], sources: Iterable[Source]) -> None:
         if not name.endswith(".index.json"):
             continue
         folder = name.rpartition("/")[0]
-        shards = {os.path.join(folder, shard) for shard in _shards(link.target)}
+        shards = {f"{folder}/{shard}".lstrip("/") for shard in _shards(link.target)}
         lacking = sorted(shards - plan.keys())
         if lacking:
             raise Unmet(f"{name} names {_some(lacking)} that the model lacks; {remedy}")
@@ -76,7 +82,7 @@ def _missing(source: Source, root: Path) -> str:
     if not hub.is_dir():
         return f"Hugging Face cache {hub} is not there: is its file system mounted? (for {root})"
     if not any(hub.iterdir()):
-        return f"Hugging Face cache {hub} is empty: is its file system mounted? If so: {_fetch(source)}"
+        return f"Hugging Face cache {hub} is empty: is it mounted? If so, {_fetch(source)}"
     return f"{source.repo} at {source.revision} is not in {hub}; {_fetch(source)}"
 
 
@@ -86,7 +92,8 @@ def _hub(source: Source) -> Path:
 
 
 def _fetch(source: Source) -> str:
-    return f"fetch it: HF_HUB_CACHE={_hub(source)} hf download {source.repo} --revision {source.revision}"
+    command = f"hf download {source.repo} --revision {source.revision}"
+    return f"fetch it: HF_HUB_CACHE={_hub(source)} {command}"
 
 
 def _shards(index: str) -> set[str]:
@@ -97,6 +104,6 @@ def _shards(index: str) -> set[str]:
         raise Unmet(f"{index} is no index of shards: fetch that file again") from None
 
 
-def _some(names: list[str]) -> str:
+def _some(names: Sequence[str]) -> str:
     rest = f" and {len(names) - 3} more" if len(names) > 3 else ""
     return ", ".join(names[:3]) + rest
