@@ -24,8 +24,7 @@ def revisions_of(recipe: Recipe, gang: Gang, states: States) -> dict[str, str]:
     ]
     if problems:
         raise UserError("\n".join(problems))
-    found = {repo: _revision(repo, pin, gang, states) for repo, pin in model.repos(recipe)}
-    return found
+    return {repo: _revision(repo, pin, gang, states) for repo, pin in model.repos(recipe)}
 
 
 def _missing_models(recipe: Recipe, node: Node, state: NodeState) -> Iterator[str]:
@@ -71,12 +70,16 @@ def problems(recipe: Recipe, gang: Gang, build: Build | None, states: States) ->
 def _on_node(recipe: Recipe, gang: Gang, node: Node, state: NodeState) -> Iterator[str]:
     system = state.system.required
     if system.uid != 0:
-        yield f"{node.name}: commands run as uid {system.uid}, root is needed; set _sudo in the inventory"
+        yield (
+            f"{node.name}: commands run as uid {system.uid}, root is needed; "
+            "set _sudo in the inventory"
+        )
         return
     if not state.docker.ok:
         yield (
             f"{node.name}: docker doesn't answer ({state.docker.reason}); install it "
-            "(apt-get install docker.io, on DGX OS docker-ce) and start it: systemctl enable --now docker"
+            "(apt-get install docker.io, on DGX OS docker-ce) and start it: "
+            "systemctl enable --now docker"
         )
         return
     for name, why in state.failures().items():
@@ -97,9 +100,14 @@ def _local_files(recipe: Recipe, node: Node, state: NodeState) -> Iterator[str]:
     for local in recipe.composed_model.local_files if recipe.composed_model else ():
         found = state.local_file(local.host)
         if found is None:
-            yield f"{node.name}: {local.host} is missing (composed_model.local_files); copy it there"
+            yield (
+                f"{node.name}: {local.host} is missing (composed_model.local_files); copy it there"
+            )
         elif found.type != "file":
-            yield f"{node.name}: {local.host} is a {found.type}, a plain file is needed for a hard link"
+            yield (
+                f"{node.name}: {local.host} is a {found.type}, "
+                "a plain file is needed for a hard link"
+            )
         elif found.device != state.disks.required["/tmp"].device:
             yield (
                 f"{node.name}: {local.host} and {paths.COMPOSED_ROOT} are on different file "
@@ -128,7 +136,10 @@ def _about_image(recipe: Recipe, gang: Gang, build: Build | None, states: States
     if build is None:
         missing = [node.name for node in gang.nodes if not states[node.name].image_tagged(tag)]
         if missing:
-            yield f"image {tag} is not on {', '.join(missing)}, and the recipe has no docker_image_dir"
+            yield (
+                f"image {tag} is not on {', '.join(missing)}, "
+                "and the recipe has no docker_image_dir to build it from"
+            )
         return
     if build.missing and not any(states[node.name].image_of(build.digest) for node in gang.nodes):
         lines = "".join(f"\n  {field}" for field in build.missing)

@@ -7,18 +7,17 @@ command at prepare and another one at execute.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any
 from weakref import WeakKeyDictionary
 
 import gevent
 from gevent.lock import RLock
 from pyinfra.api import Host, State
-from pyinfra.api.arguments import CONNECTOR_ARGUMENT_KEYS
 from pyinfra.api.exceptions import ConnectError, PyinfraError
 from pyinfra.api.facts import get_fact
 from pyinfra.context import ctx_host
 
 from pyinfra_vllm.facts.node import NodeState as NodeStateFact
+from pyinfra_vllm.facts.reach import connector_arguments
 from pyinfra_vllm.node.query import Query
 from pyinfra_vllm.node.state import NodeState
 
@@ -50,7 +49,8 @@ def gang_states(
 ) -> dict[str, NodeState]:
     """States of several nodes by host name, read at the same time."""
     hosts = list(hosts)
-    jobs = [gevent.spawn(_read_beside, state, host, query_of(host)) for host in hosts]
+    asking = ctx_host.get()
+    jobs = [gevent.spawn(_read_beside, state, host, query_of(host), asking) for host in hosts]
     gevent.joinall(jobs)
     results = {host.name: job.value for host, job in zip(hosts, jobs, strict=True)}
     problems = [str(value) for value in results.values() if isinstance(value, Exception)]
@@ -65,16 +65,18 @@ def forget(state: State, host: Host) -> None:
     memo.states.pop((host.name, int(state.current_stage)), None)
 
 
-def _read_beside(state: State, host: Host, query: Query) -> NodeState | Exception:
+def _read_beside(state: State, host: Host, query: Query, asking: Host) -> NodeState | Exception:
     try:
-        with ctx_host.use(host):
+        with ctx_host.use(asking):
             return node_state(state, host, query)
     except (PyinfraError, ConnectError) as error:
         return error
 
 
 def _read(state: State, host: Host, query: Query) -> NodeState:
-    arguments = _borrowed_arguments(host)
+    asking = ctx_host.get() if ctx_host.isset() else host
+    arguments = connector_arguments(state, host, asking)
+    arguments.pop("_stdin")
     found = get_fact(
         state,
         host,
@@ -88,21 +90,3 @@ def _read(state: State, host: Host, query: Query) -> NodeState:
             "the node needs ssh, python3 >= 3.10 and root (or _sudo)"
         )
     return found
-
-
-def _borrowed_arguments(host: Host) -> dict[str, Any]:
-    """How to become root on ``host`` as the deploy that is running says; host data wins.
-
-    pyinfra knows a deploy's own arguments (``serve(_sudo=True)``) only on the
-    host that is being prepared, and other members of the gang are read from there.
-    """
-    asking = ctx_host.get() if ctx_host.isset() else host
-    resolved: dict[str, Any] = dict(
-        asking.current_op_global_arguments or asking.current_deploy_kwargs or {}
-    )
-    own = {**asking.data.dict(), **host.data.dict()}
-    return {
-        key: value
-        for key, value in resolved.items()
-        if key in CONNECTOR_ARGUMENT_KEYS and key not in own and value is not None
-    }

@@ -2,27 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
-from typing import Any
+from collections.abc import Callable, Generator, Sequence
+from functools import wraps
 
 from pyinfra import host, logger, state
 from pyinfra.api import Host, StringCommand
-from pyinfra.api.arguments import CONNECTOR_ARGUMENT_KEYS
 from pyinfra.api.command import PyinfraCommand
 from pyinfra.api.exceptions import PyinfraError
 from pyinfra.api.output import format_text
 from pyinfra.connectors.util import CommandOutput
 from pyinfra.operations.util.files import generate_color_diff
+from typing_extensions import ParamSpec
 
 from pyinfra_vllm import placement
 from pyinfra_vllm.cluster import Node
+from pyinfra_vllm.errors import UserError
 from pyinfra_vllm.facts import survey
+from pyinfra_vllm.facts.reach import connector_arguments
 from pyinfra_vllm.node.state import NodeState
 from pyinfra_vllm.questions import query_of
 from pyinfra_vllm.release import Release
 
 Commands = Generator[PyinfraCommand, None, None]
 """What an operation yields."""
+
+
+P = ParamSpec("P")
+
+
+def explained(function: Callable[P, Commands]) -> Callable[P, Commands]:
+    """An operation whose UserError ends the run with its message, without a traceback."""
+
+    @wraps(function)
+    def wrapped(*args: P.args, **kwargs: P.kwargs) -> Commands:
+        try:
+            yield from function(*args, **kwargs)
+        except UserError as error:
+            raise PyinfraError(f"{host.name}: {error}") from None
+
+    return wrapped
 
 
 def this_node(release: Release) -> Node:
@@ -34,26 +52,16 @@ def look(release: Release, at: Host | None = None) -> NodeState:
     """State of the node that the operation runs on."""
     asked = at or host
     node = release.content.gang.node(asked.name)
-    return _whole(
-        asked.name, survey.node_state(state, asked, query_of(release.content.question, node))
-    )
+    return survey.node_state(state, asked, query_of(release.content.question, node))
 
 
 def look_at_gang(release: Release) -> dict[str, NodeState]:
     """States of all nodes of the gang by name, in rank order."""
     gang = release.content.gang
     hosts = [state.inventory.get_host(node.name) for node in gang.nodes]
-    states = survey.gang_states(
+    return survey.gang_states(
         state, hosts, lambda at: query_of(release.content.question, gang.node(at.name))
     )
-    return {name: _whole(name, found) for name, found in states.items()}
-
-
-def _whole(name: str, found: NodeState) -> NodeState:
-    """The state itself when every part was read: an operation can't compare with half of one."""
-    if failures := found.failures():
-        raise PyinfraError("\n".join(f"{name}: {part}: {why}" for part, why in failures.items()))
-    return found
 
 
 def change(*commands: PyinfraCommand) -> Commands:
@@ -69,11 +77,14 @@ def place(actions: Sequence[placement.Action]) -> StringCommand:
 
 
 def run(
-    at: Host, command: StringCommand, print_output: bool = False, stdin: str | None = None
+    at: Host,
+    asking: Host,
+    command: StringCommand,
+    print_output: bool = False,
+    stdin: str | None = None,
 ) -> tuple[bool, CommandOutput]:
-    """Run a command inside a FunctionCommand, as root in the way that the operation says."""
-    resolved: dict[str, Any] = dict(at.current_op_global_arguments or {})
-    arguments = {k: v for k, v in resolved.items() if k in CONNECTOR_ARGUMENT_KEYS}
+    """Run a command on ``at`` inside a FunctionCommand that runs on ``asking``."""
+    arguments = connector_arguments(at.state, at, asking)
     arguments["_stdin"] = stdin
     return at.run_shell_command(command, print_output=print_output, **arguments)
 

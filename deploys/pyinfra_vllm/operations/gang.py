@@ -11,6 +11,7 @@ from pyinfra_vllm.changes import restart_reasons
 from pyinfra_vllm.operations.common import (
     Commands,
     change,
+    explained,
     look,
     look_at_gang,
     place,
@@ -21,6 +22,7 @@ from pyinfra_vllm.release import Release
 
 
 @operation()
+@explained
 def gate(release: Release) -> Commands:
     """Nothing after this operation runs when a node of the gang has failed before it.
 
@@ -41,6 +43,7 @@ def gate(release: Release) -> Commands:
 
 
 @operation()
+@explained
 def stopped(release: Release) -> Commands:
     """No engine runs that isn't of this release: a gang is started anew as a whole.
 
@@ -58,6 +61,7 @@ def stopped(release: Release) -> Commands:
 
 
 @operation()
+@explained
 def started(release: Release) -> Commands:
     """``current`` names the release and the unit runs.
 

@@ -16,7 +16,15 @@ from pyinfra.api import FunctionCommand, Host, State, StringCommand, operation
 from pyinfra_vllm.agent import paths
 from pyinfra_vllm.changes import image_lacking, image_on, image_source
 from pyinfra_vllm.image import Build, build_command, context_tar
-from pyinfra_vllm.operations.common import Commands, change, look_at_gang, run, show, this_node
+from pyinfra_vllm.operations.common import (
+    Commands,
+    change,
+    explained,
+    look_at_gang,
+    run,
+    show,
+    this_node,
+)
 from pyinfra_vllm.questions import SHARE_UNIT, SHARE_UNIT_FILE
 from pyinfra_vllm.release import Release
 
@@ -28,6 +36,7 @@ _LOG_LINES = 40
 
 
 @operation()
+@explained
 def built(release: Release, build: Build) -> Commands:
     """The image of the build digest exists on some node of the gang; the head builds it.
 
@@ -51,11 +60,12 @@ def _build(state: State, host: Host, build: Build) -> bool:
         f"tail -n {_LOG_LINES} {log} >&2; exit 1"
     )
     context = base64.b64encode(context_tar(build)).decode()
-    ok, _ = run(host, StringCommand("bash", "-c", shlex.quote(script)), True, context)
+    ok, _ = run(host, host, StringCommand("bash", "-c", shlex.quote(script)), True, context)
     return ok
 
 
 @operation()
+@explained
 def offered(release: Release, token: str) -> Commands:
     """The node that has the image offers it, while another node lacks it.
 
@@ -83,6 +93,7 @@ def offered(release: Release, token: str) -> Commands:
 
 
 @operation()
+@explained
 def present(release: Release, token: str) -> Commands:
     """The image of the build digest is on this node, with the same content as on the others.
 
@@ -106,6 +117,7 @@ def present(release: Release, token: str) -> Commands:
 
 
 @operation()
+@explained
 def withdrawn(release: Release) -> Commands:
     """Nothing is offered any more.
 

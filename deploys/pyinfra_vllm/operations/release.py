@@ -6,11 +6,21 @@ from pyinfra.api import operation
 
 from pyinfra_vllm import placement
 from pyinfra_vllm.changes import file_is_right
-from pyinfra_vllm.operations.common import Commands, change, look, place, show, show_diff, this_node
+from pyinfra_vllm.operations.common import (
+    Commands,
+    change,
+    explained,
+    look,
+    place,
+    show,
+    show_diff,
+    this_node,
+)
 from pyinfra_vllm.release import FILE_MODE, Release
 
 
 @operation()
+@explained
 def staged(release: Release) -> Commands:
     """All files of the release in its own directory; what serves now is not touched.
 

@@ -7,12 +7,13 @@ from pyinfra.api import StringCommand, operation
 from pyinfra_vllm import placement
 from pyinfra_vllm.agent import paths
 from pyinfra_vllm.changes import file_is_right
-from pyinfra_vllm.operations.common import Commands, change, look, place, show, show_diff
+from pyinfra_vllm.operations.common import Commands, change, explained, look, place, show, show_diff
 from pyinfra_vllm.release import FILE_MODE, Release
 from pyinfra_vllm.rendering import render
 
 
 @operation()
+@explained
 def installed(release: Release) -> Commands:
     """Unit file and tmpfiles rules in place, the unit enabled; nothing is started or stopped.
 
