@@ -18,7 +18,7 @@ def read(path: Path) -> dict[str, Any]:
     text = _text(path, where)
     try:
         return tomli.loads(text)
-    except tomli.TOMLDecodeError as error:
+    except (ValueError, RecursionError) as error:
         raise UserError(_syntax(where, text, str(error))) from None
 
 

@@ -82,7 +82,7 @@ def test_addresses_that_nodes_have_are_taken(address: str) -> None:
     assert gang_of(hosts, 2).head.fabric_address == address
 
 
-WRONG = {
+WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "rank_missing": (
         {"vllm_rank": None},
         'vllm_rank: missing in the inventory; add "vllm_rank": 1',
