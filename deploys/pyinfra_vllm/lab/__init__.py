@@ -1,0 +1,1 @@
+"""Four real nodes on one Linux machine: systemd machines with sshd and dockerd of their own."""

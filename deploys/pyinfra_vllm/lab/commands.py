@@ -1,0 +1,134 @@
+"""``pyinfra-vllm lab up`` and ``down``: bring a lab from any state to the wanted one."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+
+from pyinfra_vllm.errors import UserError
+from pyinfra_vllm.lab import (
+    disk,
+    host,
+    images,
+    keys,
+    machine,
+    nas,
+    network,
+    root,
+    ssh,
+    state,
+    surroundings,
+)
+from pyinfra_vllm.lab.layout import (
+    BASE_IMAGE,
+    CACHE,
+    STATE,
+    WHEELS_IMAGE,
+    Layout,
+    Machine,
+    check_name,
+)
+from pyinfra_vllm.lab.shell import Steps, locked, say
+
+_SSH_SECONDS = 90.0
+_DOCKER_SECONDS = 90.0
+
+
+def up(name: str) -> Layout:
+    """Bring the lab up; what is up already is left alone, machines that are off are started."""
+    steps = Steps()
+    host.require(steps)
+    with locked(f"lab.{check_name(name)}"), ThreadPoolExecutor(2) as beside:
+        layout = state.load_or_create(name)
+        archives = {
+            BASE_IMAGE: beside.submit(_cached, steps, images.base(), images.make_base),
+            WHEELS_IMAGE: beside.submit(_cached, steps, images.wheels(), images.make_wheels),
+        }
+        _start(steps, layout, _cached(steps, root.cached(), root.make))
+        _import(steps, layout, archives)
+    steps.total(f"lab {name} is up: {describe(layout)}")
+    return layout
+
+
+def down(name: str, keep: bool = False) -> None:
+    """Remove every process, mount, bridge, rule and cgroup of the lab, and its state.
+
+    Works on a half-made lab and after a reboot of this machine. ``keep``: the
+    machines are shut down in order, and their disks stay for the next ``up``.
+    """
+    host.require_root()
+    steps = Steps()
+    folder = STATE / check_name(name)
+    with locked(f"lab.{name}"):
+        existed = folder.exists()
+        if keep:
+            with steps.step("machines shut down"):
+                _power_off(name)
+        machine.remove_all(name)
+        disk.unmount(folder)
+        existed |= network.remove(f"vl-{name}")
+        if folder.exists() and not keep:
+            shutil.rmtree(folder)
+    steps.total(f"lab {name} is down" if existed else f"there was no lab {name}")
+
+
+def describe(layout: Layout) -> str:
+    return ", ".join(f"{node.name} {node.address}" for node in layout.machines)
+
+
+def each(layout: Layout, work: Callable[[Machine], object]) -> None:
+    """Do ``work`` for all nodes at once; the first error is raised when all have ended."""
+    with ThreadPoolExecutor(len(layout.machines)) as pool:
+        list(pool.map(work, layout.machines))
+
+
+def _start(steps: Steps, layout: Layout, lower: Path) -> None:
+    """Everything from the bridge to four nodes with the model, a shard, sshd and dockerd."""
+    if surroundings.resolv_conf() is None:
+        say("          no name server outside loopback found: the nodes will resolve no names")
+    keys.ensure(layout)
+    network.ensure(layout)
+    if nas.ensure(layout):
+        say(f"           model {nas.REPO} made in {layout.nas / 'hub'}")
+    started = []
+    for node in layout.machines:
+        disk.ensure(layout, node, lower)
+        nas.ensure_local_shard(layout, node)
+        if machine.start(layout, node):
+            started.append(node.name)
+    if started:
+        say(f"          started {', '.join(started)}")
+    with steps.step("all nodes answer ssh"):
+        each(layout, lambda node: ssh.wait(layout, node, _SSH_SECONDS))
+    with steps.step("all nodes have a running dockerd"):
+        each(layout, lambda node: ssh.wait_for_docker(layout, node, _DOCKER_SECONDS))
+
+
+def _import(steps: Steps, layout: Layout, archives: Mapping[str, Future[Path]]) -> None:
+    for tag, archive in archives.items():
+        path = archive.result()
+        with steps.step(f"{layout.machines[0].name} has image {tag}"):
+            images.ensure_imported(layout, tag, path)
+
+
+def _cached(steps: Steps, path: Path, make: Callable[[Path], None]) -> Path:
+    """``path`` in the cache that all labs share, made first when it is missing."""
+    if not path.exists():
+        CACHE.mkdir(parents=True, exist_ok=True)
+        with locked(path.name), steps.step(f"made {path}"):
+            if not path.exists():
+                make(path)
+    return path
+
+
+def _power_off(name: str) -> None:
+    """Shut down what can be: a lab without a readable lab.json is cut off later."""
+    layout = None
+    with contextlib.suppress(UserError):
+        layout = state.load(name)
+    if layout is not None:
+        found = layout
+        each(found, lambda node: machine.power_off(found, node))
