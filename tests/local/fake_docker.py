@@ -5,7 +5,9 @@
 after FAKE_START seconds and exits with the number that the file `exit` holds.
 """
 
+import contextlib
 import http.server
+import itertools
 import json
 import os
 import pathlib
@@ -24,7 +26,7 @@ def log(*words):
 
 
 def options(argv, name):
-    return [value for key, value in zip(argv, argv[1:]) if key == name]
+    return [value for key, value in itertools.pairwise(argv) if key == name]
 
 
 class Api(http.server.BaseHTTPRequestHandler):
@@ -78,10 +80,8 @@ def end(argv, number):
         if not file.exists():
             continue
         pid = json.loads(file.read_text())["pid"]
-        try:
+        with contextlib.suppress(ProcessLookupError):
             os.kill(pid, number)
-        except ProcessLookupError:
-            pass
 
 
 def main(argv):

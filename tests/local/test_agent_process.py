@@ -182,7 +182,7 @@ def test_head_comes_to_serving_after_a_real_completion(node: Node) -> None:
     assert status["engine_started"] and status["last_failure"] is None
     (completion,) = node.docker_calls("completion")
     assert completion[1]["model"] == "tiny"  # type: ignore[index]
-    assert os.path.samefile(node.composed / "model.safetensors", node.local)
+    assert (node.composed / "model.safetensors").samefile(node.local)
     assert "the engine's first line" in node.journal.read_text()
     assert "starts: docker run --name vllm-main" in node.journal.read_text()
 

@@ -23,6 +23,12 @@ def check_mounts(mounts: tuple[Mount, ...], composed: str | None) -> None:
                 f"{mount.source} is not on this node, and the container mounts it at "
                 f"{mount.target}: is its file system mounted?"
             )
+        elif mount.read_only and mount.source != composed and _is_empty_folder(mount.source):
+            raise Unmet(f"{mount.source} is an empty folder: is its file system mounted?")
+
+
+def _is_empty_folder(path: str) -> bool:
+    return Path(path).is_dir() and not any(Path(path).iterdir())
 
 
 def check_address(address: str | None) -> None:

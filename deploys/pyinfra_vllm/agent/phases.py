@@ -71,7 +71,8 @@ def step(state: State, event: Event, now: Moment) -> Next:
     if isinstance(event, StopAsked):
         if state.phase == "stopping":
             return state, ()
-        return state.to("stopping", "asked to stop", now), (Clear(gently=True),)
+        stopping = replace(state, last_failure=None).to("stopping", "asked to stop", now)
+        return stopping, (Clear(gently=True),)
     if isinstance(event, Cleared):
         return _cleared(state, event)
     if state.phase in ("preparing", "waiting"):

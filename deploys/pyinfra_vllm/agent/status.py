@@ -23,7 +23,11 @@ class Failure:
 
 @dataclass(frozen=True)
 class Status:
-    """``since`` and ``engine_started`` are Unix seconds; ``agent`` is the sha256 of the archive."""
+    """``since`` and ``engine_started`` are Unix seconds; ``agent`` is the sha256 of the archive.
+
+    ``last_failure`` outlives the agent and a later success; a stop that was asked
+    for, and a boot, forget it.
+    """
 
     agent: str
     pid: int
