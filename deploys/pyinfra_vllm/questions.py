@@ -31,6 +31,8 @@ def query_of(question: Question, node: Node) -> Query:
     composed = recipe.composed_model
     return Query(
         gang=question.gang,
+        state_root=paths.STATE_ROOT,
+        agent_path=paths.AGENT,
         files=(
             f"{paths.UNIT_ROOT}/{paths.unit(question.gang)}",
             paths.TMPFILES,

@@ -13,7 +13,7 @@ from pyinfra.api.exceptions import PyinfraError
 
 from pyinfra_vllm import catalog, image, preflight
 from pyinfra_vllm.changes import States, restart_reasons
-from pyinfra_vllm.cluster import Gang, gang_of
+from pyinfra_vllm.cluster import MAIN, Gang, gang_of
 from pyinfra_vllm.errors import UserError
 from pyinfra_vllm.facts import survey
 from pyinfra_vllm.image import Build
@@ -31,7 +31,7 @@ class Wanted:
 
 
 _LOCK = RLock()
-_WANTED: WeakKeyDictionary[State, dict[tuple[object, str], Wanted]] = WeakKeyDictionary()
+_WANTED: WeakKeyDictionary[State, dict[tuple[str, str], Wanted]] = WeakKeyDictionary()
 
 
 def wanted_release(state: State, host: Host, recipe: object) -> Wanted:
@@ -41,11 +41,11 @@ def wanted_release(state: State, host: Host, recipe: object) -> Wanted:
     """
     with _LOCK:
         known = _WANTED.setdefault(state, {})
-        key = (recipe, str(host.data.get("vllm_gang", "main")))
+        key = (repr(recipe), str(host.data.get("vllm_gang", MAIN)))
         try:
             if key not in known:
                 _refuse_disorder()
-                known[key] = _compute(state, *key)
+                known[key] = _compute(state, recipe, key[1])
         except UserError as error:
             raise PyinfraError(str(error)) from None
         return known[key]
@@ -61,10 +61,10 @@ def _compute(state: State, recipe: object, gang_name: str) -> Wanted:
     if recipe is None:
         raise UserError("which recipe? say it: --data recipe=NAME, or serve(recipe=…)")
     hosts = list(state.inventory)
-    found = catalog.find(recipe, len(hosts))
-    gang = gang_of(
-        {host.name: host.data.dict() for host in hosts}, found.recipe.required_nodes, gang_name
-    )
+    data = {host.name: host.data.dict() for host in hosts}
+    size = sum(1 for values in data.values() if values.get("vllm_gang", MAIN) == gang_name)
+    found = catalog.find(recipe, size)
+    gang = gang_of(data, found.recipe.required_nodes, gang_name)
     _refuse_lost_nodes(state, gang)
     build = _build_of(found)
     question = Question(gang.name, found.recipe, build.digest if build else None)
