@@ -1,5 +1,7 @@
 """Snapshots of models in a Hugging Face cache on the node."""
 
+# ruff: noqa: PTH112, PTH114, PTH115, PTH116, PTH118, PTH119, PTH120
+
 from __future__ import annotations
 
 import os

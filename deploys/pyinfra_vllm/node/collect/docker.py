@@ -58,7 +58,10 @@ def image_state(shown: Mapping[str, Any], label: str) -> Document:
 
 
 def containers(label: str, api_port: int | None) -> list[Document]:
-    """Our containers (``label`` names their gang), and foreign ones that run and have a GPU or the API port."""
+    """Our containers, and foreign ones that run and have a GPU or the API port.
+
+    ``label`` is the key that names the gang.
+    """
     listening = {container_of(item["pid"]) for item in listeners(api_port)} - {None}
     found = []
     for item in ask("/containers/json?all=1"):

@@ -5,6 +5,8 @@ here two requests. Requests are HTTP/1.0, so that an answer ends where the conne
 needs no HTTP library (``http.client`` alone takes longer to import than dockerd to answer).
 """
 
+# ruff: noqa: PTH110, PTH118
+
 from __future__ import annotations
 
 import json

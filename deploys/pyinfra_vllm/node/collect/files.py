@@ -1,7 +1,10 @@
 """Files and folders: releases, the agent, composed models, local files."""
 
+# ruff: noqa: PTH110, PTH112, PTH115, PTH116, PTH120
+
 from __future__ import annotations
 
+import contextlib
 import grp
 import hashlib
 import os
@@ -33,11 +36,8 @@ def file_state(path: str, *, text: bool) -> Document:
     state["sha256"] = sha256(path)
     mode = int(state["mode"], 8)
     if text and state["size"] <= TEXT_LIMIT and mode & stat.S_IROTH:
-        with open(path, "rb") as file:
-            try:
-                state["text"] = file.read().decode("utf-8")
-            except UnicodeDecodeError:
-                pass
+        with open(path, "rb") as file, contextlib.suppress(UnicodeDecodeError):
+            state["text"] = file.read().decode("utf-8")
     return state
 
 
@@ -119,7 +119,7 @@ def _link_state(path: str) -> Document:
 
 
 def walk(directory: str, prefix: str = "") -> Iterable[tuple[str, str]]:
-    """(relative path, path) of everything below that is no folder, sorted; links aren't followed."""
+    """(relative path, path) of all that is no folder below, sorted; links aren't followed."""
     for entry in sorted(os.scandir(directory), key=lambda entry: entry.name):
         name = prefix + entry.name
         if entry.is_dir(follow_symlinks=False):

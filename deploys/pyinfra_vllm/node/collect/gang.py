@@ -1,5 +1,7 @@
 """What our deploys put on the node: releases, the unit, the agent."""
 
+# ruff: noqa: PTH115, PTH118, PTH119, PTH208
+
 from __future__ import annotations
 
 import json

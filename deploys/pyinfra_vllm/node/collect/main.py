@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import sys
 from collections.abc import Callable
 from functools import partial
@@ -44,6 +45,8 @@ def collect(query: Document) -> Document:
 
 
 def main(query: dict[str, Any]) -> None:
-    """Print the document."""
+    """Print the document. SIGTERM and SIGHUP end it and its children."""
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, lambda *_: sys.exit(1))
     sys.stdout.write(json.dumps(collect(query), separators=(",", ":")) + "\n")
     sys.stdout.flush()

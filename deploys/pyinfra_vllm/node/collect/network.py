@@ -1,5 +1,7 @@
 """Who listens on the API port; interfaces and addresses."""
 
+# ruff: noqa: PTH115, PTH208
+
 from __future__ import annotations
 
 import fcntl

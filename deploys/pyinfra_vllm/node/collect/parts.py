@@ -18,7 +18,7 @@ from typing import Any, NoReturn
 Document = dict[str, Any]
 
 
-class Unavailable(Exception):
+class Unavailable(Exception):  # noqa: N818
     """A part can't be read; ``str()`` says why."""
 
 
@@ -38,14 +38,25 @@ def run_parts(functions: Mapping[str, Callable[[], object]], deadline: float) ->
     function does, never waits longer than the deadline, leaves no child that the kernel
     lets go.
     """
-    children = {}
-    for name, function in functions.items():
-        child = _start(name, function)
-        children[child.reader] = child
+    children: dict[int, _Child] = {}
+    parts: Document = {}
+    try:
+        for name, function in functions.items():
+            child = _start(name, function, deadline)
+            children[child.reader] = child
+        _gather(children, parts, deadline)
+    finally:
+        # Only what interrupts us, a signal for one, leaves children here.
+        for child in children.values():
+            _abandon(child, deadline)
+    return {name: parts[name] for name in functions}
+
+
+def _gather(children: dict[int, _Child], parts: Document, deadline: float) -> None:
+    """Move every child to ``parts`` when it has answered or is late."""
     poll = select.poll()
     for reader in children:
         poll.register(reader, select.POLLIN)
-    parts: Document = {}
     while children:
         ends = min(child.started for child in children.values()) + deadline
         wait = max(0.0, ends - time.monotonic())
@@ -57,24 +68,25 @@ def run_parts(functions: Mapping[str, Callable[[], object]], deadline: float) ->
         for child in [c for c in children.values() if time.monotonic() - c.started >= deadline]:
             poll.unregister(child.reader)
             parts[child.name] = _abandon(children.pop(child.reader), deadline)
-    return {name: parts[name] for name in functions}
 
 
-def _start(name: str, function: Callable[[], object]) -> _Child:
+def _start(name: str, function: Callable[[], object], deadline: float) -> _Child:
     reader, writer = os.pipe()
     started = time.monotonic()
     pid = os.fork()
     if pid == 0:
-        _be_child(writer, function)
+        _be_child(writer, function, deadline)
     os.close(writer)
     return _Child(name, pid, reader, started)
 
 
-def _be_child(writer: int, function: Callable[[], object]) -> NoReturn:
+def _be_child(writer: int, function: Callable[[], object], deadline: float) -> NoReturn:
     try:
         # A child that outlives us must not hold the connection open: sshd waits until nobody
         # has its pipes. Its own process group lets it be killed with the commands it started.
         os.setsid()
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        signal.alarm(int(deadline) + 2)  # should the reader be killed meanwhile
         null = os.open(os.devnull, os.O_RDWR)
         for descriptor in (0, 1, 2):
             os.dup2(null, descriptor)

@@ -7,36 +7,39 @@ from collections.abc import Iterable
 
 MASK = "***"
 _LIMIT = 4096
-_NAME = r"[\w.-]*(?:key|token|passw|passphrase|secret|credential|auth)[\w.-]*"
-# `--max-num-batched-tokens 256` is no secret.
-_COUNTS = re.compile(r"(?i)tokens$")
-_OPTION = re.compile(rf"(?i)--?{_NAME}$")
-_ASSIGNED = re.compile(rf"(?i)({_NAME})(=|[\"']?\s*:\s*[\"']?|\s+)([^\s\"',}}]+)")
+# `--tokenizer-mode` and `--max-num-batched-tokens` are no secrets. The look-behind keeps the
+# search linear: a name is tried from its first letter only.
+_NAME = (
+    r"(?<![\w.-])(?:[\w.-]*"
+    r"(?:key|token(?!iz)|passw|passphrase|secret|credential|auth(?!ors?\b))[\w.-]*)(?<!tokens)"
+)
+_OPTION = re.compile(rf"(?i)-{_NAME}$".replace(r"(?<![\w.-])", ""))
+_ASSIGNED = re.compile(rf"(?i){_NAME}[\"']?[=:\s]")
 _LOOKS_SECRET = re.compile(r"\b(?:hf_|sk-|ghp_|glpat-)[\w-]{8,}|(?<=://)[^/@\s]+(?=@)")
 
 
 def masked(words: Iterable[str]) -> list[str]:
     """The words with the value of anything like a key, token or password as ``***``.
 
-    Masks too much rather than too little: every word after such an option up to the next
-    option, and assignments inside a word (``sh -c "API_KEY=… serve"``, JSON).
+    Masks too much rather than too little: after such an option the next word, whatever it is,
+    and all up to the next option; after such a name inside a word (``sh -c "API_KEY=… serve"``,
+    JSON, a header) the rest of that word.
     """
     shown: list[str] = []
-    hide = False
+    first, hide = False, False
     for word in words:
-        is_option = word.startswith("-")
-        if hide and not is_option:
+        word = word[:_LIMIT]
+        if first or (hide and not word.startswith("-")):
             shown.append(MASK)
+            first = False
             continue
-        hide = bool(_OPTION.match(word)) and not _COUNTS.search(word)
-        shown.append(_mask_inside(word)[:_LIMIT])
+        first = hide = bool(_OPTION.match(word))
+        shown.append(_mask_inside(word))
     return shown
 
 
 def _mask_inside(word: str) -> str:
-    return _LOOKS_SECRET.sub(MASK, _ASSIGNED.sub(_mask_value, word))
-
-
-def _mask_value(found: re.Match[str]) -> str:
-    name, between, value = found.groups()
-    return f"{name}{between}{value if _COUNTS.search(name) else MASK}"
+    assigned = _ASSIGNED.search(word)
+    if assigned:
+        word = word[: assigned.end()] + MASK
+    return _LOOKS_SECRET.sub(MASK, word)

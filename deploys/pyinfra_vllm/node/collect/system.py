@@ -1,5 +1,7 @@
 """The machine: kernel, memory, disks."""
 
+# ruff: noqa: PTH116
+
 from __future__ import annotations
 
 import os

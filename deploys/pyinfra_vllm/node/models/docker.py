@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pydantic import Field
+
 from pyinfra_vllm.node.models.machine import Disk
 from pyinfra_vllm.node.part import Model
 
@@ -44,7 +46,7 @@ class Container(Model):
     name: str
     image: str
     image_name: str = ""
-    labels: dict[str, str] = {}
+    labels: dict[str, str] = Field(default_factory=dict)
     ours: bool
     state: str
     exit_code: int

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Literal
 
+from pydantic import Field
+
 from pyinfra_vllm.node.part import Model
 
 FileType = Literal["file", "directory", "link", "other", "missing"]
@@ -51,7 +53,7 @@ class Snapshot(Model):
     revision: str | None = None
     path: str | None = None
     exists: bool
-    entries: dict[str, SnapshotEntry] = {}
+    entries: dict[str, SnapshotEntry] = Field(default_factory=dict)
     missing: tuple[str, ...] = ()
 
     @property
@@ -72,4 +74,4 @@ class Composed(Model):
 
     exists: bool
     device: int
-    entries: dict[str, ComposedEntry] = {}
+    entries: dict[str, ComposedEntry] = Field(default_factory=dict)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pydantic import Field
+
 from pyinfra_vllm.node.models.files import FileState, PathState
 from pyinfra_vllm.node.part import Model
 
@@ -38,16 +40,16 @@ class Unit(Model):
 
 
 class Release(PathState):
-    files: dict[str, FileState] = {}
+    files: dict[str, FileState] = Field(default_factory=dict)
 
 
 class GangFolder(Model):
     """``current`` is the text of that link, ``strangers`` are no releases but lie among them."""
 
     current: str | None = None
-    releases: dict[str, Release] = {}
+    releases: dict[str, Release] = Field(default_factory=dict)
     strangers: tuple[str, ...] = ()
-    entries: dict[str, PathState] = {}
+    entries: dict[str, PathState] = Field(default_factory=dict)
 
     @property
     def current_release(self) -> str | None:
