@@ -17,6 +17,7 @@ MODULES = (
     "system",
     "cache",
     "gang",
+    "listeners",
     "network",
     "docker",
     "main",

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from pyinfra_vllm.node.collect.engine import Missing, ask, encoded
-from pyinfra_vllm.node.collect.network import container_of, listeners
+from pyinfra_vllm.node.collect.listeners import processes
 from pyinfra_vllm.node.collect.parts import Document
 from pyinfra_vllm.node.collect.system import disk
 
@@ -62,7 +62,7 @@ def containers(label: str, api_port: int | None) -> list[Document]:
 
     ``label`` is the key that names the gang.
     """
-    listening = {container_of(item["pid"]) for item in listeners(api_port)} - {None}
+    listening = {item["container_id"] for item in processes(api_port)}
     found = []
     for item in ask("/containers/json?all=1"):
         if label not in (item.get("Labels") or {}) and item["State"] != "running":

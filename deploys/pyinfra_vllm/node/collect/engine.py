@@ -23,9 +23,12 @@ class Missing(Unavailable):
     """dockerd answered 404."""
 
 
-def ask(path: str) -> Any:
-    """GET a path of the Engine API; Missing for 404, Unavailable for everything else that fails."""
-    head, _, body = _exchange(path).partition(b"\r\n\r\n")
+def ask(path: str, timeout: float | None = None) -> Any:
+    """GET a path of the Engine API; Missing for 404, Unavailable for everything else that fails.
+
+    ``timeout`` in seconds (TimeoutError); None leaves it to the deadline of the part.
+    """
+    head, _, body = _exchange(path, timeout).partition(b"\r\n\r\n")
     status = head.split(b" ", 2)[1:2]
     try:
         document = json.loads(body)
@@ -42,9 +45,10 @@ def encoded(text: str) -> str:
     return "".join(f"%{byte:02X}" for byte in text.encode())
 
 
-def _exchange(path: str) -> bytes:
+def _exchange(path: str, timeout: float | None) -> bytes:
     address = socket_path()
     with socket.socket(socket.AF_UNIX) as connection:
+        connection.settimeout(timeout)
         try:
             connection.connect(address)
         except PermissionError as error:

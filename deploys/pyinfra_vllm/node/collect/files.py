@@ -87,6 +87,15 @@ def existing_ancestor(path: str) -> str:
     return path
 
 
+def read_text(path: str) -> str:
+    """Text of a file of the kernel's; empty when it isn't there or may not be read."""
+    try:
+        with open(path, encoding="utf-8", errors="replace") as file:
+            return file.read()
+    except OSError:
+        return ""
+
+
 def local_files(paths: Iterable[str]) -> Document:
     """State of each path without reading its content (these are up to 100 GB each)."""
     return {path: path_state(path) for path in paths}

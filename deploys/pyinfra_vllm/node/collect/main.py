@@ -10,7 +10,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from pyinfra_vllm.node.collect import cache, docker, files, gang, network, system
+from pyinfra_vllm.node.collect import cache, docker, files, gang, listeners, network, system
 from pyinfra_vllm.node.collect.parts import Document, run_parts
 
 SCHEMA = 1
@@ -32,7 +32,7 @@ def part_functions(query: Document) -> dict[str, Callable[[], object]]:
         "snapshots": partial(cache.snapshots, query["snapshots"]),
         "local_files": partial(files.local_files, query["local_files"]),
         "composed": partial(files.composed, query["composed"]),
-        "listeners": partial(network.listeners, query["api_port"]),
+        "listeners": partial(listeners.listeners, query["api_port"]),
         "interfaces": network.interfaces,
     }
 

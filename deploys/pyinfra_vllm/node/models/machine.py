@@ -33,13 +33,17 @@ class Disk(Model):
 
 
 class Listener(Model):
-    """A process on the API port; ``pid`` 0: it can't be seen. ``command`` has secrets masked."""
+    """A process on the API port; ``pid`` 0: it can't be seen. ``command`` has secrets masked.
+
+    ``container`` is the name of the container that it belongs to or (docker-proxy) serves.
+    """
 
     pid: int
     process: str = ""
     command: tuple[str, ...] = ()
     addresses: tuple[str, ...] = ()
     container: str | None = None
+    container_id: str | None = None
 
 
 class Interface(Model):
