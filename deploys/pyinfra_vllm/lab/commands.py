@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import shutil
-from collections.abc import Callable, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from pyinfra_vllm.errors import UserError
 from pyinfra_vllm.lab import (
+    cache,
     disk,
     host,
     images,
@@ -24,7 +25,6 @@ from pyinfra_vllm.lab import (
 )
 from pyinfra_vllm.lab.layout import (
     BASE_IMAGE,
-    CACHE,
     STATE,
     WHEELS_IMAGE,
     Layout,
@@ -44,11 +44,14 @@ def up(name: str) -> Layout:
     with locked(f"lab.{check_name(name)}"), ThreadPoolExecutor(2) as beside:
         layout = state.load_or_create(name)
         archives = {
-            BASE_IMAGE: beside.submit(_cached, steps, images.base(), images.make_base),
-            WHEELS_IMAGE: beside.submit(_cached, steps, images.wheels(), images.make_wheels),
+            BASE_IMAGE: beside.submit(cache.ensure, steps, images.base(), images.make_base),
+            WHEELS_IMAGE: beside.submit(cache.ensure, steps, images.wheels(), images.make_wheels),
         }
-        _start(steps, layout, _cached(steps, root.cached(), root.make))
-        _import(steps, layout, archives)
+        if not layout.lower.exists():
+            layout.lower.unlink(missing_ok=True)
+            layout.lower.symlink_to(cache.ensure(steps, root.cached(), root.make))
+        _start(steps, layout)
+        _import(steps, layout, {tag: made.result() for tag, made in archives.items()})
     steps.total(f"lab {name} is up: {describe(layout)}")
     return layout
 
@@ -79,13 +82,13 @@ def describe(layout: Layout) -> str:
     return ", ".join(f"{node.name} {node.address}" for node in layout.machines)
 
 
-def each(layout: Layout, work: Callable[[Machine], object]) -> None:
+def each(nodes: Sequence[Machine], work: Callable[[Machine], object]) -> None:
     """Do ``work`` for all nodes at once; the first error is raised when all have ended."""
-    with ThreadPoolExecutor(len(layout.machines)) as pool:
-        list(pool.map(work, layout.machines))
+    with ThreadPoolExecutor(len(nodes)) as pool:
+        list(pool.map(work, nodes))
 
 
-def _start(steps: Steps, layout: Layout, lower: Path) -> None:
+def _start(steps: Steps, layout: Layout) -> None:
     """Everything from the bridge to four nodes with the model, a shard, sshd and dockerd."""
     if surroundings.resolv_conf() is None:
         say("          no name server outside loopback found: the nodes will resolve no names")
@@ -93,35 +96,24 @@ def _start(steps: Steps, layout: Layout, lower: Path) -> None:
     network.ensure(layout)
     if nas.ensure(layout):
         say(f"           model {nas.REPO} made in {layout.nas / 'hub'}")
-    started = []
-    for node in layout.machines:
-        disk.ensure(layout, node, lower)
-        nas.ensure_local_shard(layout, node)
-        if machine.start(layout, node):
-            started.append(node.name)
+    started = [node for node in layout.machines if _start_node(layout, node)]
     if started:
-        say(f"          started {', '.join(started)}")
-    with steps.step("all nodes answer ssh"):
-        each(layout, lambda node: ssh.wait(layout, node, _SSH_SECONDS))
-    with steps.step("all nodes have a running dockerd"):
-        each(layout, lambda node: ssh.wait_for_docker(layout, node, _DOCKER_SECONDS))
+        with steps.step(f"{', '.join(node.name for node in started)} started, answering ssh"):
+            each(started, lambda node: ssh.wait(layout, node, _SSH_SECONDS))
+    with steps.step("dockerd runs on every node"):
+        each(layout.machines, lambda node: ssh.wait_for_docker(layout, node, _DOCKER_SECONDS))
 
 
-def _import(steps: Steps, layout: Layout, archives: Mapping[str, Future[Path]]) -> None:
-    for tag, archive in archives.items():
-        path = archive.result()
+def _start_node(layout: Layout, node: Machine) -> bool:
+    disk.ensure(layout, node)
+    nas.ensure_local_shard(layout, node)
+    return machine.start(layout, node)
+
+
+def _import(steps: Steps, layout: Layout, archives: Mapping[str, Path]) -> None:
+    for tag, archive in images.missing(layout, archives).items():
         with steps.step(f"{layout.machines[0].name} has image {tag}"):
-            images.ensure_imported(layout, tag, path)
-
-
-def _cached(steps: Steps, path: Path, make: Callable[[Path], None]) -> Path:
-    """``path`` in the cache that all labs share, made first when it is missing."""
-    if not path.exists():
-        CACHE.mkdir(parents=True, exist_ok=True)
-        with locked(path.name), steps.step(f"made {path}"):
-            if not path.exists():
-                make(path)
-    return path
+            images.import_image(layout, tag, archive)
 
 
 def _power_off(name: str) -> None:
@@ -131,4 +123,4 @@ def _power_off(name: str) -> None:
         layout = state.load(name)
     if layout is not None:
         found = layout
-        each(found, lambda node: machine.power_off(found, node))
+        each(found.machines, lambda node: machine.power_off(found, node))

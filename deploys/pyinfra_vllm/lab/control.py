@@ -19,7 +19,6 @@ _REBOOT_SECONDS = 90.0
 
 def status(name: str) -> bool:
     """Print one line a node; True when all are up with a running dockerd."""
-    host.require_root()
     layout = state.require(name)
     docker: dict[str, str] = {}
 
@@ -28,7 +27,7 @@ def status(name: str) -> bool:
             answer = ssh.look(layout, node, "systemctl is-active docker")
             docker[node.name] = answer.stdout.strip() or "no answer to ssh"
 
-    each(layout, look)
+    each(layout.machines, look)
     for node in layout.machines:
         power = "up" if node.name in docker else "down"
         say(f"{node.name:12} {node.address:15} {power:5} dockerd {docker.get(node.name, '-')}")

@@ -7,20 +7,20 @@ import json
 import re
 from pathlib import Path
 
-from pyinfra_vllm.lab import keys, network, surroundings
+from pyinfra_vllm.lab import keys, network, surroundings, variables
 from pyinfra_vllm.lab.host import lacks_sys_resource
-from pyinfra_vllm.lab.layout import STATE, Layout, Machine
+from pyinfra_vllm.lab.layout import Layout, Machine
 from pyinfra_vllm.lab.shell import attempt, run, write
 
 
-def ensure(layout: Layout, machine: Machine, lower: Path) -> None:
+def ensure(layout: Layout, machine: Machine) -> None:
     """Mount the node's root and write what makes the node itself, if it isn't mounted yet."""
     if layout.root(machine) in mounts_below(layout.state):
         return
     disk = layout.disk(machine)
     for name in ("upper", "work", "root", "docker"):
         (disk / name).mkdir(parents=True, exist_ok=True)
-    layers = f"lowerdir={lower},upperdir={disk}/upper,workdir={disk}/work"
+    layers = f"lowerdir={layout.lower.resolve()},upperdir={disk}/upper,workdir={disk}/work"
     run(["mount", "-t", "overlay", "-o", layers, machine.name, layout.root(machine)])
     for path, (text, mode) in files(layout, machine).items():
         write(layout.root(machine) / path, text, mode)
@@ -29,11 +29,11 @@ def ensure(layout: Layout, machine: Machine, lower: Path) -> None:
 def files(layout: Layout, machine: Machine) -> dict[str, tuple[str, int]]:
     """Path below the node's root -> (text, mode) of everything that tells nodes apart."""
     host_key = keys.host_key(layout, machine)
-    environ = surroundings.proxies() | surroundings.installers()
+    environ = variables.proxies() | variables.installers()
     return {
         "etc/hostname": (f"{machine.name}\n", 0o644),
         "etc/hosts": (_hosts(layout), 0o644),
-        "etc/machine-id": (_machine_id(layout, machine) + "\n", 0o444),
+        "etc/machine-id": (_machine_id(host_key) + "\n", 0o444),
         "etc/resolv.conf": (surroundings.resolv_conf() or "", 0o644),
         "etc/environment": ("".join(f"{k}={v}\n" for k, v in environ.items()), 0o644),
         # 10 sorts before systemd's own 80-container-host0.network, which would ask for DHCP.
@@ -63,16 +63,6 @@ def unmount(folder: Path) -> None:
             run(["umount", "--lazy", path])
 
 
-def lower_dirs_in_use() -> set[str]:
-    """Shared roots that are mounted below some lab."""
-    text = Path("/proc/self/mountinfo").read_text()
-    return {
-        match[1]
-        for line in text.splitlines()
-        if str(STATE) in line and (match := re.search(r"lowerdir=([^,]+)", line))
-    }
-
-
 def _unescape(word: str) -> str:
     return re.sub(r"\\([0-7]{3})", lambda match: chr(int(match[1], 8)), word)
 
@@ -82,10 +72,9 @@ def _hosts(layout: Layout) -> str:
     return "\n".join(["127.0.0.1 localhost", "::1 localhost", *lines]) + "\n"
 
 
-def _machine_id(layout: Layout, machine: Machine) -> str:
+def _machine_id(host_key: Path) -> str:
     """Stable over reboots, different for each node and each making of a lab."""
-    made = (layout.state / "lab.json").stat().st_ino
-    return hashlib.sha256(f"{machine.name} {made}".encode()).hexdigest()[:32]
+    return hashlib.sha256(keys.public(host_key).encode()).hexdigest()[:32]
 
 
 def _network_file(layout: Layout, machine: Machine) -> str:
@@ -115,5 +104,5 @@ def _daemon_json() -> str:
 
 def _docker_config() -> str:
     names = {"http_proxy": "httpProxy", "https_proxy": "httpsProxy", "no_proxy": "noProxy"}
-    default = {names[name.lower()]: value for name, value in surroundings.proxies().items()}
+    default = {names[name.lower()]: value for name, value in variables.proxies().items()}
     return json.dumps({"proxies": {"default": default}} if default else {}) + "\n"

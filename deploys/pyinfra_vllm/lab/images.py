@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import json
+import shlex
 import shutil
 import sys
 import tarfile
+from collections.abc import Mapping
 from pathlib import Path
 
 from pyinfra_vllm.errors import UserError
-from pyinfra_vllm.lab import root, ssh, surroundings
+from pyinfra_vllm.lab import root, ssh, variables
 from pyinfra_vllm.lab.layout import BASE_IMAGE, CACHE, Layout
 from pyinfra_vllm.lab.shell import attempt
 
@@ -60,21 +62,29 @@ def make_wheels(target: Path) -> None:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def ensure_imported(layout: Layout, tag: str, archive: Path) -> bool:
-    """Import ``archive`` as ``tag`` into the head's dockerd; False when it has it already."""
-    head, made_from = layout.machines[0], _digest(archive.name + json.dumps(_environ(tag)))
-    known = f"docker image inspect --format '{{{{index .Config.Labels \"{_LABEL}\"}}}}' {tag}"
-    if ssh.look(layout, head, known).stdout.strip() == made_from:
-        return False
-    changes = [f"LABEL {_LABEL}={made_from}", *(f"ENV {k}={v}" for k, v in _environ(tag).items())]
-    options = " ".join(f"--change '{change}'" for change in changes)
+def missing(layout: Layout, archives: Mapping[str, Path]) -> dict[str, Path]:
+    """Those of ``archives`` (tag -> archive) that the head's dockerd doesn't have as they are."""
+    known = f"docker image inspect --format '{{{{index .Config.Labels \"{_LABEL}\"}}}}'"
+    answer = ssh.look(layout, layout.machines[0], f"{known} {' '.join(archives)}")
+    has = answer.stdout.split()
+    return {tag: path for tag, path in archives.items() if _made_from(tag, path) not in has}
+
+
+def import_image(layout: Layout, tag: str, archive: Path) -> None:
+    """Import ``archive`` as ``tag`` into the head's dockerd."""
+    changes = [f"LABEL {_LABEL}={_made_from(tag, archive)}"]
+    changes += [f"ENV {name}={json.dumps(value)}" for name, value in _environ(tag).items()]
+    options = " ".join(f"--change {shlex.quote(change)}" for change in changes)
     with open(archive, "rb") as stream:
-        ssh.ask(layout, head, f"docker import {options} - {tag}", stream)
-    return True
+        ssh.ask(layout, layout.machines[0], f"docker import {options} - {tag}", stream)
+
+
+def _made_from(tag: str, archive: Path) -> str:
+    return _digest(json.dumps([archive.name, _environ(tag)]))
 
 
 def _environ(tag: str) -> dict[str, str]:
-    return surroundings.installers() if tag == BASE_IMAGE else {}
+    return variables.installers() if tag == BASE_IMAGE else {}
 
 
 def _download(folder: Path) -> None:

@@ -71,6 +71,11 @@ class Layout:
         return self.state / "keys" / "known_hosts"
 
     @property
+    def ssh_config(self) -> Path:
+        """An ssh_config(5) that knows every node by name."""
+        return self.state / "keys" / "ssh_config"
+
+    @property
     def nas(self) -> Path:
         """Folder of this machine that the nodes see, read-only, as /mnt/nas."""
         return self.state / "nas"
@@ -78,6 +83,11 @@ class Layout:
     def disk(self, machine: Machine) -> Path:
         """Folder with the overlay (``upper``, ``work``, ``root``) and ``docker`` of a node."""
         return self.state / "machines" / machine.name
+
+    @property
+    def lower(self) -> Path:
+        """Link to the shared root below the overlays; it stays the same for the lab's life."""
+        return self.state / "lower"
 
     def root(self, machine: Machine) -> Path:
         """The node's ``/`` as this machine sees it (mounted while the lab is up)."""

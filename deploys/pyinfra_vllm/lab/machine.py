@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -20,6 +21,8 @@ _KEEPER = "pyinfra_vllm.lab.keeper"
 _POWER_OFF = signal.SIGRTMIN + 4
 _REBOOT = signal.SIGRTMIN + 5
 _POWER_OFF_SECONDS = 30.0
+_PROPAGATE = Path("/run/systemd/nspawn/propagate")
+"""Where systemd-nspawn leaves a folder for each machine that was killed."""
 
 
 def group(layout: Layout, machine: Machine) -> Cgroup:
@@ -90,6 +93,8 @@ def remove_all(name: str) -> None:
     for found in cgroup.starting_with(_group_prefix(name)):
         found.kill()
         found.remove()
+    for folder in _PROPAGATE.glob(f"{name}-[0-9]"):
+        shutil.rmtree(folder)
 
 
 def leader_pid(layout: Layout, machine: Machine) -> int | None:

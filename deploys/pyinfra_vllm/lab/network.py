@@ -23,12 +23,12 @@ def choose(name: str, taken: Iterable[ipaddress.IPv4Network]) -> ipaddress.IPv4N
     raise UserError(f"lab {name}: no free /24 network is left below 10.213.0.0/16")
 
 
-def routed() -> list[ipaddress.IPv4Network]:
-    """IPv4 networks that this machine has a route to, the default route left out."""
+def routed(but: str = "") -> list[ipaddress.IPv4Network]:
+    """IPv4 networks that this machine has a route to, without the default and those of ``but``."""
     routes = json.loads(run(["ip", "-json", "-4", "route", "show", "table", "all"]))
     found = []
     for route in routes:
-        if route["dst"] != "default":
+        if route["dst"] != "default" and route.get("dev") != but:
             found.append(ipaddress.ip_network(route["dst"], strict=False))
     return [network for network in found if isinstance(network, ipaddress.IPv4Network)]
 
@@ -61,6 +61,11 @@ def rules(layout: Layout) -> tuple[tuple[str, str, Rule], ...]:
 
 def ensure(layout: Layout) -> None:
     """Bring the bridge and the NAT of the lab up, whatever part of them is there already."""
+    if any(layout.network.overlaps(other) for other in routed(but=layout.bridge)):
+        raise UserError(
+            f"lab {layout.name}: this machine now uses {layout.network} elsewhere; "
+            f"`pyinfra-vllm lab --name {layout.name} down` and `up` choose another network"
+        )
     if not Path(f"/sys/class/net/{layout.bridge}").exists():
         run(["ip", "link", "add", layout.bridge, "mtu", str(mtu()), "type", "bridge"])
     run(["ip", "address", "replace", f"{layout.gateway}/24", "dev", layout.bridge])

@@ -55,6 +55,7 @@ def save(layout: Layout) -> None:
         "bridge": layout.bridge,
         "ssh_key": str(layout.key),
         "known_hosts": str(layout.known_hosts),
+        "ssh_config": str(layout.ssh_config),
         "machines": [
             {"name": machine.name, "rank": machine.rank, "address": machine.address}
             for machine in layout.machines

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import ipaddress
-import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
 
 from pyinfra_vllm.lab.shell import attempt
@@ -26,13 +25,6 @@ _RESOLV_CONFS = (
 _APT_OPTIONS = re.compile(
     r'^Acquire::(?:(?:https?|ftp)::(?:[\w.-]+::)?Proxy|Check-Valid-Until|Check-Date) ".+";$'
 )
-_PROXIES = ("http_proxy", "https_proxy", "no_proxy")
-_BUNDLE_NAMES = ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "PIP_CERT")
-_INSTALLER_NAMES = (
-    "PIP_INDEX_URL", "PIP_EXTRA_INDEX_URL", "PIP_TRUSTED_HOST", "PIP_DEFAULT_TIMEOUT",
-    "UV_INDEX_URL", "UV_DEFAULT_INDEX", "UV_EXTRA_INDEX_URL", "UV_INDEX", "UV_HTTP_TIMEOUT",
-    "UV_NATIVE_TLS", "UV_SYSTEM_CERTS", "UV_INSECURE_HOST",
-)  # fmt: skip
 
 
 def resolv_conf(texts: Iterable[str] | None = None) -> str | None:
@@ -68,30 +60,6 @@ def apt_options(dump: str | None = None) -> str:
     """The proxies and clock checks of this machine's apt, as an apt.conf."""
     text = attempt(["apt-config", "dump"]).stdout if dump is None else dump
     return "".join(f"{line}\n" for line in text.splitlines() if _APT_OPTIONS.match(line))
-
-
-def proxies(environ: Mapping[str, str] = os.environ) -> dict[str, str]:
-    """The proxy variables that are set here, spelled as they are here."""
-    names = [*_PROXIES, *(name.upper() for name in _PROXIES)]
-    return {name: environ[name] for name in names if environ.get(name)}
-
-
-def installers(environ: Mapping[str, str] = os.environ) -> dict[str, str]:
-    """Variables of pip, uv and TLS for builds on a node, as far as they are set here.
-
-    Paths of CA bundles become the bundle of the image; other values that name
-    a path of this machine mean nothing there and are left out.
-    """
-    found = {name: str(CA_BUNDLE) for name in _BUNDLE_NAMES if environ.get(name)}
-    for name in _INSTALLER_NAMES:
-        words = [
-            word for word in environ.get(name, "").split() if not word.startswith(("/", "file:"))
-        ]
-        if words:
-            found[name] = " ".join(words)
-    if local_cas():
-        found |= {name: str(CA_BUNDLE) for name in _BUNDLE_NAMES}
-    return found
 
 
 def local_cas() -> list[Path]:
