@@ -1,30 +1,17 @@
-"""What an image is built from, and the digest that is its identity.
-
-``templates/images/<dir>/`` holds either a plain ``Dockerfile``, taken as it is
-with all files beside it, or
-
-    Dockerfile.j2            rendered with a profile
-    profiles/<name>.toml     the source lock, see image_profile.py
-    context/...              files for the build, as they are
-
-and ``templates/images/shared/`` has the files that every rendered Dockerfile
-can use. A file in the working directory's templates/ wins over the package's.
-"""
+"""What an image is built from, and the digest that is its identity."""
 
 from __future__ import annotations
 
 import hashlib
 import io
 import tarfile
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 
-from pyinfra_vllm import image_profile, resources
+from pyinfra_vllm import image_files, image_profile
 from pyinfra_vllm.errors import UserError
-from pyinfra_vllm.image_profile import Profile
-from pyinfra_vllm.rendering import render
-from pyinfra_vllm.suggest import did_you_mean
+from pyinfra_vllm.image_dockerfile import dockerfile, refuse_absent
+from pyinfra_vllm.image_files import DOCKERFILE, ImageFiles
 
 LABEL = "pyinfra-vllm.build"
 """The image label that holds the build digest; not in the Dockerfile, which the digest covers."""
@@ -32,9 +19,6 @@ LABEL = "pyinfra-vllm.build"
 PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy")
 """Build arguments that docker knows by itself and keeps out of the image; values from the node."""
 
-_DOCKERFILE = "Dockerfile"
-_TEMPLATE = "Dockerfile.j2"
-_SHARED = "shared"
 _DIGEST_OF = b"pyinfra-vllm build, version 1\n"
 
 
@@ -50,9 +34,11 @@ class Build:
     missing: tuple[str, ...] = ()
     """Key paths of the profile that are ``todo``."""
     origin: str = ""
-    """The image directory and profile, for messages."""
+    """The image's directory or profile, for messages."""
     deviations: tuple[str, ...] = ()
     """Where the image differs from what its authors publish, for people."""
+    known_defects: tuple[str, ...] = ()
+    """Faults of these versions, for people."""
     arguments: Mapping[str, str] = field(default_factory=dict)
     """Build arguments that limit the build and don't shape the result."""
 
@@ -60,23 +46,19 @@ class Build:
 def build_of(image_dir: str, profile: str | None, tag: str) -> Build:
     """The build that ``templates/images/<image_dir>`` describes with ``profile``.
 
-    UserError for an unknown directory or profile, for a mistake in the
+    UserError for an unknown directory or profile, for every mistake in the
     profile, and for a profile where the Dockerfile is a plain one.
     """
-    found = _files(image_dir)
-    if not found:
-        raise UserError(f"templates/images/{image_dir}: no such image; {_known_images(image_dir)}")
-    if _TEMPLATE in found:
-        return _rendered(image_dir, profile, tag, found)
-    if _DOCKERFILE not in found:
-        raise UserError(f"templates/images/{image_dir}: has no {_TEMPLATE} and no {_DOCKERFILE}")
+    files = image_files.find(image_dir)
+    if files.template is not None:
+        return _from_profile(files, files.template, profile, tag)
     if profile is not None:
         raise UserError(
-            f"templates/images/{image_dir}: has a plain {_DOCKERFILE}, which takes no profile; "
-            f"leave build_profile out of the recipe, or make it a {_TEMPLATE}"
+            f"{files.where}: has a plain {DOCKERFILE}, which takes no profile; leave "
+            f"build_profile out of the recipe, or make it a {image_files.TEMPLATE}"
         )
-    files = {name: path.read_bytes() for name, path in found.items()}
-    return Build(tag=tag, digest=_digest(files), files=files, origin=image_dir)
+    context = files.plain()
+    return Build(tag=tag, digest=_digest(context), files=context, origin=files.where)
 
 
 def build_command(build: Build) -> list[str]:
@@ -101,9 +83,9 @@ def refuse_unknown(build: Build) -> None:
     if build.missing:
         wanted = "".join(f"\n  {path}" for path in build.missing)
         raise UserError(
-            f"{build.origin}: the image {build.tag} can't be built, these facts are still "
+            f"{build.origin}: the image {build.tag} can't be built: these facts are still "
             f'"{image_profile.TODO}" in its profile:{wanted}\n'
-            "Fill them in, or bring the finished image to the nodes under this tag."
+            "Fill them in; a fact that nobody knows must not be guessed."
         )
 
 
@@ -122,85 +104,24 @@ def context_tar(build: Build) -> bytes:
     return buffer.getvalue()
 
 
-def _rendered(image_dir: str, name: str | None, tag: str, found: Mapping[str, Path]) -> Build:
-    profile = image_profile.load(_profile_path(image_dir, name, found))
-    files = {path: file.read_bytes() for path, file in _files(_SHARED).items()}
-    files |= _below("context/", found)
-    _refuse_absent(image_dir, str(name), profile, files)
-    text = render(
-        f"images/{image_dir}/{_TEMPLATE}",
-        profile=profile,
-        image=_by_name({image.name: image.pinned for image in profile.images}, "images"),
-        source=_by_name({source.name: source for source in profile.sources}, "sources"),
-        checks=checks(profile),
-    )
-    files[_DOCKERFILE] = text.encode()
+def _from_profile(files: ImageFiles, template: str, name: str | None, tag: str) -> Build:
+    path = files.profile(name)
+    profile = image_profile.load(path)
+    origin = f"{files.where}/profiles/{name}.toml"
+    context = files.context()
+    refuse_absent(profile, context, origin)
+    context[DOCKERFILE] = dockerfile(template, profile, origin).encode()
     limits = profile.resources
     return Build(
         tag=tag,
-        digest=_digest(files),
-        files=files,
+        digest=_digest(context),
+        files=context,
         missing=profile.missing(),
-        origin=f"templates/images/{image_dir}/profiles/{name}.toml",
+        origin=origin,
         deviations=profile.deviations,
+        known_defects=profile.known_defects,
         arguments={"JOB_GIB": str(limits.job_gib)} if limits else {},
     )
-
-
-def checks(profile: Profile) -> tuple[str, ...]:
-    """The options of ``shared/verify.py`` that prove the finished image."""
-    target = profile.target
-    return (
-        f"--machine {target.machine}",
-        f"--python {target.python}",
-        *((f"--cuda {target.cuda}",) if target.cuda else ()),
-        *(f"--gpu {gpu}" for gpu in target.gpus),
-        *(f"--version {name}={version}" for name, version in profile.versions.items()),
-        *(f"--import {module}" for module in profile.imports),
-    )
-
-
-def _profile_path(image_dir: str, name: str | None, found: Mapping[str, Path]) -> Path:
-    known = {
-        path.removeprefix("profiles/").removesuffix(".toml"): file
-        for path, file in found.items()
-        if path.startswith("profiles/") and path.endswith(".toml")
-    }
-    if name is None:
-        raise UserError(
-            f"templates/images/{image_dir}: the image needs a profile; "
-            f"set build_profile in the recipe to one of: {', '.join(known) or 'none is there yet'}"
-        )
-    if name not in known:
-        raise UserError(
-            f"templates/images/{image_dir}/profiles/{name}.toml: no such profile; "
-            f"{did_you_mean(name, known)}"
-        )
-    return known[name]
-
-
-def _refuse_absent(image_dir: str, name: str, profile: Profile, files: Mapping[str, bytes]) -> None:
-    """UserError for files that the profile names and the context lacks."""
-    named = [("requirements", profile.requirements)]
-    named += [(f"patches[{index}].file", one.file) for index, one in enumerate(profile.patches)]
-    for key, file in named:
-        if file not in (None, image_profile.TODO, *files):
-            raise UserError(
-                f"templates/images/{image_dir}/profiles/{name}.toml: {key}: "
-                f"templates/images/{image_dir}/context/{file} doesn't exist; "
-                f"{did_you_mean(str(file), files)}"
-            )
-
-
-def _by_name(values: Mapping[str, object], table: str) -> Callable[[str], object]:
-    """A function for the template, that says which name of ``table`` the profile lacks."""
-
-    def value(name: str) -> object:
-        if name not in values:
-            raise UserError(f"the Dockerfile asks for {table} named {name}, add it to the profile")
-        return values[name]
-
-    return value
 
 
 def _build_arguments(build: Build) -> list[str]:
@@ -213,28 +134,3 @@ def _digest(files: Mapping[str, bytes]) -> str:
     for name, content in sorted(files.items()):
         digest.update(f"{name}\0{hashlib.sha256(content).hexdigest()}\n".encode())
     return digest.hexdigest()
-
-
-def _files(image_dir: str) -> dict[str, Path]:
-    """All files of an image's directory by relative path; of two, the first root's wins."""
-    found: dict[str, Path] = {}
-    for root in resources.roots("templates"):
-        folder = root / "images" / image_dir
-        for path in sorted(folder.rglob("*")):
-            if path.is_file() and "__pycache__" not in path.parts:
-                found.setdefault(path.relative_to(folder).as_posix(), path)
-    return found
-
-
-def _below(prefix: str, found: Mapping[str, Path]) -> dict[str, bytes]:
-    return {
-        name.removeprefix(prefix): path.read_bytes()
-        for name, path in found.items()
-        if name.startswith(prefix)
-    }
-
-
-def _known_images(image_dir: str) -> str:
-    folders = [root / "images" for root in resources.roots("templates")]
-    known = {path.name for folder in folders if folder.is_dir() for path in folder.iterdir()}
-    return did_you_mean(image_dir, known - {_SHARED})

@@ -23,7 +23,7 @@ from pydantic import (
 
 from pyinfra_vllm import toml, words
 from pyinfra_vllm.errors import UserError
-from pyinfra_vllm.validation import ContradictionError, describe, got, key_path, shown
+from pyinfra_vllm.validation import ContradictionError, describe, got, shown
 
 TODO = "todo"
 """What stands for a fact that isn't known yet."""
@@ -49,7 +49,7 @@ Reference = Annotated[str, AfterValidator(words.image)]
 Digest = Annotated[str, _known_or_todo("sha256:[0-9a-f]{64}", "sha256: and 64 hex digits")]
 Sha256 = Annotated[str, _known_or_todo("[0-9a-f]{64}", "64 hex digits")]
 GitHash = Annotated[str, _known_or_todo("[0-9a-f]{40}", "a full hash of 40 hex digits")]
-Pin = Annotated[str, _known_or_todo(r"[0-9A-Za-z][0-9A-Za-z.+~:*!-]*", "one version")]
+Pin = Annotated[str, _known_or_todo(r"[0-9A-Za-z][0-9A-Za-z.+~:!-]*", "one version")]
 Gpu = Annotated[str, _known_or_todo(r"\d+\.\d[af]?", "a compute capability such as 12.1a")]
 Positive = Annotated[int, AfterValidator(words.positive)]
 
@@ -105,6 +105,13 @@ class Patch(_Table):
     sha256: Sha256 = Field(description="the patch's hash")
 
 
+class Apt(_Table):
+    """Debian packages and their exact versions."""
+
+    build: dict[str, Pin] = Field(default_factory=dict, description="what only the build needs")
+    runtime: dict[str, Pin] = Field(default_factory=dict, description="what the image keeps")
+
+
 class Resources(_Table):
     """What a build may use. It never shapes the result, so no digest covers it."""
 
@@ -124,15 +131,21 @@ class Profile(_Table):
     versions: dict[str, Pin] = Field(
         default_factory=dict, description="Python distributions and the version they must have"
     )
+    libraries: dict[str, Pin] = Field(
+        default_factory=dict, description="pkg-config modules and the version they must have"
+    )
     imports: Annotated[tuple[Line, ...], _List] = Field(
         default=(), description="modules that must import at the end of the build"
     )
-    apt: dict[str, Pin] = Field(default_factory=dict, description="Debian packages and versions")
+    apt: Apt = Apt()
     sources: Annotated[tuple[Source, ...], _List] = ()
     patches: Annotated[tuple[Patch, ...], _List] = ()
     resources: Resources | None = None
     deviations: Annotated[tuple[Line, ...], _List] = Field(
         default=(), description="where the image differs from what its authors publish"
+    )
+    known_defects: Annotated[tuple[Line, ...], _List] = Field(
+        default=(), description="faults of these versions that their users should know"
     )
 
     @model_validator(mode="after")
@@ -145,9 +158,21 @@ class Profile(_Table):
             raise ContradictionError(problems)
         return self
 
+    def checks(self) -> tuple[str, ...]:
+        """The options of ``shared/verify.py`` that prove the finished image."""
+        target = self.target
+        return (
+            f"--machine {target.machine}",
+            f"--python {target.python}",
+            *((f"--cuda {target.cuda}",) if target.cuda else ()),
+            *(f"--version {name}={version}" for name, version in self.versions.items()),
+            *(f"--library {name}={version}" for name, version in self.libraries.items()),
+            *(f"--import {module}" for module in self.imports),
+        )
+
     def missing(self) -> tuple[str, ...]:
-        """Key paths of all that is ``todo``, in the file's order: ``sources[0].tree``."""
-        return tuple(_todo(self.model_dump(), ()))
+        """Key paths of all that is ``todo``, tables in a list by name: ``sources[vllm].tree``."""
+        return tuple(_todo(self.model_dump(), ""))
 
 
 def load(path: Path) -> Profile:
@@ -165,12 +190,13 @@ def _repeated(table: str, names: list[str]) -> Iterator[tuple[str, str]]:
             yield f"{table}[{index}].name", f"{got(name)} is there twice"
 
 
-def _todo(value: object, place: tuple[int | str, ...]) -> Iterator[str]:
+def _todo(value: object, path: str) -> Iterator[str]:
     if value == TODO:
-        yield key_path(place)
+        yield path
     elif isinstance(value, dict):
         for key, inner in value.items():
-            yield from _todo(inner, (*place, key))
+            yield from _todo(inner, f"{path}.{key}" if path else key)
     elif isinstance(value, list | tuple):
         for index, inner in enumerate(value):
-            yield from _todo(inner, (*place, index))
+            name = inner.get("name", index) if isinstance(inner, dict) else index
+            yield from _todo(inner, f"{path}[{name}]")

@@ -16,12 +16,12 @@ def main() -> int:
     parser.add_argument("--machine", required=True)
     parser.add_argument("--python", required=True)
     parser.add_argument("--cuda")
-    parser.add_argument("--gpu", action="append", default=[])
     parser.add_argument("--version", action="append", default=[], metavar="NAME=VERSION")
+    parser.add_argument("--library", action="append", default=[], metavar="NAME=VERSION")
     parser.add_argument("--import", action="append", default=[], dest="modules")
     options = parser.parse_args()
     findings = [*_platform(options), *_versions(options.version), *_imports(options.modules)]
-    findings += [*_torch(options), *_command()]
+    findings += [*_libraries(options.library), *_torch(options), *_command()]
     for finding in findings:
         print(f"verify: {finding}", file=sys.stderr)
     return 1 if findings else 0
@@ -47,6 +47,16 @@ def _versions(wanted: list[str]) -> Iterator[str]:
             yield f"{name} is {found}, wanted {version}"
 
 
+def _libraries(wanted: list[str]) -> Iterator[str]:
+    for pair in wanted:
+        name, _, version = pair.partition("=")
+        asked = _ran("pkg-config", "--modversion", name)
+        if asked.returncode:
+            yield f"{name} isn't installed, wanted {version}: {asked.stderr.strip()}"
+        elif asked.stdout.strip() != version:
+            yield f"{name} is {asked.stdout.strip()}, wanted {version}"
+
+
 def _imports(modules: list[str]) -> Iterator[str]:
     for module in modules:
         try:
@@ -56,18 +66,21 @@ def _imports(modules: list[str]) -> Iterator[str]:
 
 
 def _torch(options: argparse.Namespace) -> Iterator[str]:
-    if not options.cuda and not options.gpu:
+    if not options.cuda:
         return
-    import torch
-
-    if options.cuda and torch.version.cuda != options.cuda:
-        yield f"torch was built for CUDA {torch.version.cuda}, wanted {options.cuda}"
+    found = importlib.import_module("torch").version.cuda
+    if found != options.cuda:
+        yield f"torch was built for CUDA {found}, wanted {options.cuda}"
 
 
 def _command() -> Iterator[str]:
-    ran = subprocess.run(["vllm", "serve", "--help"], capture_output=True, text=True, check=False)
+    ran = _ran("vllm", "serve", "--help")
     if ran.returncode:
         yield f"vllm serve --help exits {ran.returncode}: {ran.stderr[-2000:]}"
+
+
+def _ran(*argv: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(argv, capture_output=True, text=True, check=False)
 
 
 if __name__ == "__main__":
