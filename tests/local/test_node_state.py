@@ -24,6 +24,7 @@ from pyinfra_vllm.facts import node
 from pyinfra_vllm.node import NodeState, Query, SnapshotQuery, parse, script
 
 DEADLINE = 1.0
+SLACK = 1.5  # an idle machine needs 0.2 s
 
 
 def read(query: Query, python: str = sys.executable, **environ: str) -> tuple[NodeState, float]:
@@ -95,9 +96,9 @@ def test_a_stopped_daemon_costs_its_parts_and_no_more_than_the_deadline(tmp_path
     with dockerd(tmp_path / "docker.sock", None) as host:
         state, seconds = read(query, DOCKER_HOST=host)
     for part in ("docker", "images", "containers"):
-        assert state.failures()[part] == "no answer in 1 s"
+        assert state.failures()[part] == "dockerd: no answer in 1 s"
     assert state.known and state.gang.ok and state.interfaces.ok
-    assert DEADLINE < seconds < DEADLINE + 0.5
+    assert DEADLINE < seconds < DEADLINE + SLACK
 
 
 def test_programs_that_never_end_are_killed_at_the_deadline(tmp_path: Path) -> None:
@@ -110,8 +111,8 @@ def test_programs_that_never_end_are_killed_at_the_deadline(tmp_path: Path) -> N
         PATH=f"{tmp_path}/bin:{os.environ['PATH']}",
     )
     assert {"docker", "unit", "interfaces"} <= set(state.failures())
-    assert state.failures()["unit"] == "no answer in 1 s"
-    assert seconds < DEADLINE + 0.5
+    assert state.failures()["unit"] == "systemd: no answer in 1 s"
+    assert seconds < DEADLINE + SLACK
     assert all(map(is_gone, pids.read_text().split()))
 
 
@@ -122,9 +123,9 @@ def test_a_cache_that_never_answers_costs_only_the_snapshots(tmp_path: Path) -> 
     os.mkfifo(refs / "main")
     asked = (SnapshotQuery(hub=str(tmp_path / "hub"), repo="a/b"),)
     state, seconds = read(query_below(tmp_path, snapshots=asked, deadline=DEADLINE))
-    assert state.failures()["snapshots"] == "no answer in 1 s"
+    assert state.failures()["snapshots"] == f"the file system of {tmp_path}/hub: no answer in 1 s"
     assert state.known and state.files.ok and state.local_files.ok
-    assert seconds < DEADLINE + 0.5
+    assert seconds < DEADLINE + SLACK
 
 
 def test_everything_asked_for_is_told(tmp_path: Path) -> None:
@@ -173,6 +174,15 @@ def test_the_folder_and_the_environment_of_the_caller_do_not_reach_the_script(
         env={**os.environ, "PYTHONPATH": str(tmp_path)},
     )
     assert parse(done.stdout).known
+
+
+@pytest.mark.parametrize("locale", ["C", "de_DE.ISO-8859-1"])
+def test_names_outside_ascii_are_told_whatever_the_locale(tmp_path: Path, locale: str) -> None:
+    path = tmp_path / "größe"
+    path.write_text("→\n")
+    state, _ = read(query_below(tmp_path, files=(str(path),)), LC_ALL=locale, LANG=locale)
+    found = state.file(str(path))
+    assert found is not None and found.text == "→\n"
 
 
 @pytest.mark.parametrize("version", ["3.10", "3.11", "3.12", "3.13", "3.14"])

@@ -61,10 +61,10 @@ def test_everything_else_stays_readable() -> None:
 
 
 def test_long_words_are_cut() -> None:
-    assert len(masked(["x" * 100_000])[0]) <= 4096
+    assert len(masked(["x" * 100_000])[0]) <= 1024
 
 
 def test_a_hostile_command_line_takes_no_time() -> None:
-    started = time.monotonic()
+    started = time.process_time()
     masked(["a-key" * 1000, "key" * 5000, "-" * 5000, "x" * 100_000])
-    assert time.monotonic() - started < 0.5
+    assert time.process_time() - started < 0.5

@@ -39,8 +39,11 @@ sys.modules[{main!r}].main(json.loads(QUERY))
 
 
 def script(query: Query) -> str:
-    """Python source that prints the state of the node it runs on as one line of JSON."""
-    return f"QUERY = {query.model_dump_json()!r}\n{_modules()}{_bootstrap()}"
+    """Python source that prints the state of the node it runs on as one line of JSON.
+
+    It is ASCII, as the encoding of the node's session is unknown.
+    """
+    return f"QUERY = {query.model_dump_json()!a}\n{_modules()}{_bootstrap()}"
 
 
 def _bootstrap() -> str:
@@ -53,4 +56,4 @@ def _modules() -> str:
     folder = resources.files(COLLECT)
     parents = [(COLLECT.rsplit(".", up)[0], "__path__ = []") for up in (2, 1, 0)]
     sources = [(f"{COLLECT}.{name}", (folder / f"{name}.py").read_text()) for name in MODULES]
-    return f"MODULES = {[*parents, *sources]!r}\n"
+    return f"MODULES = {[*parents, *sources]!a}\n"

@@ -37,11 +37,23 @@ def part_functions(query: Document) -> dict[str, Callable[[], object]]:
     }
 
 
+def subjects(query: Document) -> dict[str, str]:
+    """Who is to blame when a part is late."""
+    hubs = sorted({item["hub"] for item in query["snapshots"]})
+    return {
+        **dict.fromkeys(("docker", "images", "containers"), "dockerd"),
+        "unit": "systemd",
+        "snapshots": f"the file system of {', '.join(hubs)}",
+        "local_files": f"the file system of {', '.join(query['local_files'])}",
+    }
+
+
 def collect(query: Document) -> Document:
     """The whole document; a part that can't be read says so and doesn't hold up the others."""
     # A session without login shell may lack the folders of systemctl and ip.
     os.environ["PATH"] = os.environ.get("PATH", os.defpath) + ":/usr/local/sbin:/usr/sbin:/sbin"
-    return {"schema": SCHEMA, "query": query, **run_parts(part_functions(query), query["deadline"])}
+    parts = run_parts(part_functions(query), query["deadline"], subjects(query))
+    return {"schema": SCHEMA, "query": query, **parts}
 
 
 def main(query: dict[str, Any]) -> None:

@@ -23,61 +23,97 @@ class Unavailable(Exception):  # noqa: N818
 
 
 class _Child:
-    def __init__(self, name: str, pid: int, reader: int, started: float) -> None:
-        self.name = name
-        self.pid = pid
-        self.reader = reader
-        self.started = started
+    """A function that runs; ``subject`` is who doesn't answer when it is late."""
+
+    def __init__(self, function: Callable[[], object], deadline: float, subject: str) -> None:
+        self.subject = subject
+        self.deadline = deadline
         self.answer = bytearray()
+        self.started = time.monotonic()
+        self.reader, writer = os.pipe()
+        self.pid = os.fork()
+        if self.pid == 0:
+            _be_child(writer, function, deadline)
+        os.close(writer)
+
+    @property
+    def left(self) -> float:
+        """Seconds until the deadline."""
+        return max(0.0, self.started + self.deadline - time.monotonic())
+
+    def read(self) -> bool:
+        """Take what has come; False when the child has closed its end."""
+        data = os.read(self.reader, 1 << 20)
+        self.answer += data
+        return bool(data)
+
+    def finish(self) -> Document:
+        """The answer of a child that has closed its end."""
+        os.close(self.reader)
+        os.waitpid(self.pid, 0)
+        seconds = round(time.monotonic() - self.started, 3)
+        try:
+            document: Document = json.loads(self.answer)
+        except ValueError:
+            document = {"ok": False, "error": "the process that reads it ended without an answer"}
+        return {**document, "seconds": seconds}
+
+    def abandon(self) -> Document:
+        """Kill it with all that it started; reap it if the kernel lets it go."""
+        os.close(self.reader)
+        # The child may not have become a group of its own yet, or be gone.
+        for kill in (os.killpg, os.kill):
+            try:
+                kill(self.pid, signal.SIGKILL)
+            except OSError:
+                continue
+        for _ in range(20):
+            if os.waitpid(self.pid, os.WNOHANG)[0]:
+                break
+            time.sleep(0.002)
+        error = f"{self.subject}: no answer in {self.deadline:g} s"
+        return {"ok": False, "error": error, "seconds": self.deadline}
 
 
-def run_parts(functions: Mapping[str, Callable[[], object]], deadline: float) -> Document:
+def run_parts(
+    functions: Mapping[str, Callable[[], object]],
+    deadline: float,
+    subjects: Mapping[str, str] | None = None,
+) -> Document:
     """Run every function in a child; ``{name: {"ok": …, "value" or "error": …, "seconds": …}}``.
 
-    ``deadline`` is in seconds from the start of each child. Never raises for what a
-    function does, never waits longer than the deadline, leaves no child that the kernel
-    lets go.
+    ``deadline`` is in seconds from the start of each child; ``subjects`` says who doesn't
+    answer when a part is late (else its name). Never raises for what a function does, never
+    waits longer than the deadline, leaves no child that the kernel lets go.
     """
-    children: dict[int, _Child] = {}
+    children: dict[str, _Child] = {}
     parts: Document = {}
     try:
         for name, function in functions.items():
-            child = _start(name, function, deadline)
-            children[child.reader] = child
-        _gather(children, parts, deadline)
+            children[name] = _Child(function, deadline, (subjects or {}).get(name, name))
+        _gather(children, parts)
     finally:
         # Only what interrupts us, a signal for one, leaves children here.
         for child in children.values():
-            _abandon(child, deadline)
+            child.abandon()
     return {name: parts[name] for name in functions}
 
 
-def _gather(children: dict[int, _Child], parts: Document, deadline: float) -> None:
+def _gather(children: dict[str, _Child], parts: Document) -> None:
     """Move every child to ``parts`` when it has answered or is late."""
     poll = select.poll()
-    for reader in children:
+    names = {child.reader: name for name, child in children.items()}
+    for reader in names:
         poll.register(reader, select.POLLIN)
     while children:
-        ends = min(child.started for child in children.values()) + deadline
-        wait = max(0.0, ends - time.monotonic())
+        wait = min(child.left for child in children.values())
         for reader, _ in poll.poll(wait * 1000 + 1):
-            child = children[reader]
-            if not _read(child):
+            if not children[names[reader]].read():
                 poll.unregister(reader)
-                parts[child.name] = _finish(children.pop(reader))
-        for child in [c for c in children.values() if time.monotonic() - c.started >= deadline]:
-            poll.unregister(child.reader)
-            parts[child.name] = _abandon(children.pop(child.reader), deadline)
-
-
-def _start(name: str, function: Callable[[], object], deadline: float) -> _Child:
-    reader, writer = os.pipe()
-    started = time.monotonic()
-    pid = os.fork()
-    if pid == 0:
-        _be_child(writer, function, deadline)
-    os.close(writer)
-    return _Child(name, pid, reader, started)
+                parts[names[reader]] = children.pop(names[reader]).finish()
+        for name in [name for name, child in children.items() if not child.left]:
+            poll.unregister(children[name].reader)
+            parts[name] = children.pop(name).abandon()
 
 
 def _be_child(writer: int, function: Callable[[], object], deadline: float) -> NoReturn:
@@ -102,36 +138,3 @@ def _be_child(writer: int, function: Callable[[], object], deadline: float) -> N
             data = data[os.write(writer, data) :]
     finally:
         os._exit(0)
-
-
-def _read(child: _Child) -> bool:
-    """Take what has come; False when the child has closed its end."""
-    data = os.read(child.reader, 1 << 20)
-    child.answer += data
-    return bool(data)
-
-
-def _finish(child: _Child) -> Document:
-    os.close(child.reader)
-    os.waitpid(child.pid, 0)
-    seconds = round(time.monotonic() - child.started, 3)
-    try:
-        document: Document = json.loads(child.answer)
-    except ValueError:
-        document = {"ok": False, "error": "the process that reads it ended without an answer"}
-    return {**document, "seconds": seconds}
-
-
-def _abandon(child: _Child, deadline: float) -> Document:
-    os.close(child.reader)
-    for kill in (os.killpg, os.kill):
-        # The child may not have become a group of its own yet, or be gone.
-        try:
-            kill(child.pid, signal.SIGKILL)
-        except OSError:
-            continue
-    for _ in range(20):
-        if os.waitpid(child.pid, os.WNOHANG)[0]:
-            break
-        time.sleep(0.002)
-    return {"ok": False, "error": f"no answer in {deadline:g} s", "seconds": deadline}

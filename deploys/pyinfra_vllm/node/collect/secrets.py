@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 
 MASK = "***"
-_LIMIT = 4096
+_LIMIT = 1024
 # `--tokenizer-mode` and `--max-num-batched-tokens` are no secrets. The look-behind keeps the
 # search linear: a name is tried from its first letter only.
 _NAME = (
