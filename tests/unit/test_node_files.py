@@ -41,7 +41,7 @@ def test_text_that_is_long_or_no_utf8_is_left_out(tmp_path: Path) -> None:
     long = write(tmp_path / "long", "x" * (files.TEXT_LIMIT + 1))
     assert "text" not in files.file_state(str(long), text=True)
     (tmp_path / "binary").write_bytes(b"\xff\xfe")
-    assert "text" not in files.file_state(str(tmp_path / "binary"), text=True)
+    assert files.file_state(str(tmp_path / "binary"), text=True)["text"] is None
 
 
 def test_links_are_told_and_not_followed(tmp_path: Path) -> None:
@@ -79,6 +79,23 @@ def test_the_device_of_a_composed_model_is_known_before_it_exists(tmp_path: Path
         "entries": {},
     }
     assert system.disks([path])[path]["device"] == tmp_path.stat().st_dev
+
+
+def test_what_is_removed_while_it_is_read_is_missing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = write(tmp_path / "model" / "config.json")
+
+    def vanishes(*_: object) -> str:
+        path.unlink()
+        raise FileNotFoundError
+
+    monkeypatch.setattr(files, "sha256", vanishes)
+    assert files.file_state(str(path), text=True)["exists"] is False
+    walked = [("gone.json", str(path)), ("gone/too.json", str(path / "too"))]
+    monkeypatch.setattr(files, "walk", lambda directory: walked)
+    model = str(path.parent)
+    assert files.composed([model])[model]["entries"] == {}
 
 
 def test_releases_are_told_with_current_and_what_else_lies_there(tmp_path: Path) -> None:

@@ -31,7 +31,7 @@ def snapshot(hub: str, repo: str, revision: str | None) -> Document:
     commit = _commit(home, revision)
     path = os.path.join(home, "snapshots", commit) if commit else None
     exists = path is not None and os.path.isdir(path)
-    entries = {name: _entry(file) for name, file in walk(path)} if path and exists else {}
+    entries = {name: _entry(file) for name, file in walk(path)} if path else {}
     lacking = [name for name, entry in entries.items() if entry["size"] is None]
     return {
         "hub": hub,

@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import grp
 import hashlib
 import os
@@ -29,16 +28,26 @@ def file_state(path: str, *, text: bool) -> Document:
     closed to others may hold secrets.
     """
     state = path_state(path)
-    if state["type"] == "link":
-        state["target"] = os.readlink(path)
-    if state["type"] != "file":
-        return state
-    state["sha256"] = sha256(path)
-    mode = int(state["mode"], 8)
-    if text and state["size"] <= TEXT_LIMIT and mode & stat.S_IROTH:
-        with open(path, "rb") as file, contextlib.suppress(UnicodeDecodeError):
-            state["text"] = file.read().decode("utf-8")
+    try:
+        if state["type"] == "link":
+            state["target"] = os.readlink(path)
+        if state["type"] == "file":
+            state["sha256"] = sha256(path)
+            mode = int(state["mode"], 8)
+            if text and state["size"] <= TEXT_LIMIT and mode & stat.S_IROTH:
+                state["text"] = utf8(path)
+    except FileNotFoundError:  # removed while we looked
+        return path_state(path)
     return state
+
+
+def utf8(path: str) -> str | None:
+    """Text of a file, None when it is no UTF-8."""
+    with open(path, "rb") as file:
+        try:
+            return file.read().decode("utf-8")
+        except UnicodeDecodeError:
+            return None
 
 
 def path_state(path: str) -> Document:
@@ -107,17 +116,25 @@ def composed(directories: Iterable[str]) -> Document:
 
 
 def _composed(directory: str) -> Document:
-    exists = os.path.isdir(directory)
+    entries = {}
+    for name, path in walk(directory):
+        state = _link_state(path)
+        if state:
+            entries[name] = state
     return {
-        "exists": exists,
+        "exists": os.path.isdir(directory),
         "device": os.stat(existing_ancestor(directory)).st_dev,
-        "entries": {name: _link_state(path) for name, path in walk(directory)} if exists else {},
+        "entries": entries,
     }
 
 
-def _link_state(path: str) -> Document:
-    status = os.lstat(path)
-    target = os.readlink(path) if stat.S_ISLNK(status.st_mode) else None
+def _link_state(path: str) -> Document | None:
+    """None for what was removed while we looked."""
+    try:
+        status = os.lstat(path)
+        target = os.readlink(path) if stat.S_ISLNK(status.st_mode) else None
+    except FileNotFoundError:
+        return None
     return {
         "type": kind(status.st_mode),
         "target": target,
@@ -128,8 +145,12 @@ def _link_state(path: str) -> Document:
 
 
 def walk(directory: str, prefix: str = "") -> Iterable[tuple[str, str]]:
-    """(relative path, path) of all that is no folder below, sorted; links aren't followed."""
-    for entry in sorted(os.scandir(directory), key=lambda entry: entry.name):
+    """(relative path, path) of all that is no folder below, sorted; nothing if absent."""
+    try:
+        found = sorted(os.scandir(directory), key=lambda entry: entry.name)
+    except (FileNotFoundError, NotADirectoryError):
+        return
+    for entry in found:
         name = prefix + entry.name
         if entry.is_dir(follow_symlinks=False):
             yield from walk(entry.path, f"{name}/")
