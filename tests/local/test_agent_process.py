@@ -3,167 +3,15 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
 import socket
-import subprocess
-import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from pyinfra_vllm.agent import paths
-from pyinfra_vllm.agent_archive import archive, archive_digest
-
-_RELEASE = "a" * 64
-_REVISION = "b" * 40
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
-
-
-def _runs(pid: int) -> bool:
-    """Whether the process runs; an ended one that nobody has reaped has no command line."""
-    try:
-        return bool(Path(f"/proc/{pid}/cmdline").read_bytes())
-    except OSError:
-        return False
-
-
-class Node:
-    """A node below a folder: state, run and composed roots, a docker, a snapshot."""
-
-    def __init__(self, root: Path) -> None:
-        self.root = root
-        self.docker = root / "docker"
-        (self.docker / "containers").mkdir(parents=True)
-        (self.docker / "image").touch()
-        self.port = _free_port()
-        bin_folder = root / "bin"
-        bin_folder.mkdir()
-        script = (Path(__file__).parent / "fake_docker.py").read_text()
-        (bin_folder / "docker").write_text(script)
-        (bin_folder / "docker").chmod(0o755)
-        self.pyz = root / "agent.pyz"
-        self.pyz.write_bytes(archive())
-        self.environ = {
-            "PATH": f"{bin_folder}:{os.environ['PATH']}",
-            paths.ROOT_VARIABLE: str(root),
-            "FAKE_DOCKER": str(self.docker),
-            "FAKE_PORT": str(self.port),
-        }
-        self.agents: list[subprocess.Popen[bytes]] = []
-        self.journal = root / "journal"
-        self._lay_model()
-
-    def _lay_model(self) -> None:
-        hub = self.root / "hub" / "models--a--b"
-        self.snapshot = hub / "snapshots" / _REVISION
-        self.snapshot.mkdir(parents=True)
-        (hub / "blobs").mkdir()
-        (hub / "blobs" / "1").write_text("{}")
-        (self.snapshot / "config.json").symlink_to("../../blobs/1")
-        self.local = self.root / "local" / "model.safetensors"
-        self.local.parent.mkdir()
-        self.local.write_bytes(b"weights")
-        self.composed = self.root / paths.composed("main", _RELEASE).lstrip("/")
-
-    def lay_release(self, rank: int = 0, **changes: Any) -> None:
-        """Write the release and move ``current`` to it."""
-        folder = self.root / paths.releases("main").lstrip("/") / _RELEASE
-        folder.mkdir(parents=True)
-        document = {
-            "schema": 1,
-            "gang": "main",
-            "release": _RELEASE,
-            "recipe": "tiny",
-            "rank": rank,
-            "size": 2,
-            "image": {"build": "c" * 64, "tag": "tiny:local"},
-            "container": "vllm-main",
-            "labels": {paths.LABEL_GANG: "main", paths.LABEL_RELEASE: _RELEASE},
-            "options": ["--network", "host"],
-            "mounts": [
-                {
-                    "source": str(self.composed),
-                    "target": "/model",
-                    "read_only": True,
-                    "create": False,
-                }
-            ],
-            "environ": {"VLLM_HOST_IP": "127.0.0.1"},
-            "argv": ["vllm", "serve", "/model", *(["--headless"] if rank else [])],
-            "composed": {"directory": str(self.composed)},
-            "api": {"address": "127.0.0.1", "port": self.port, "model": "tiny"},
-            "start_timeout": 60,
-        }
-        (folder / paths.LAUNCH).write_text(json.dumps(document | changes))
-        manifest = {
-            "schema": 1,
-            "directory": str(self.composed),
-            "sources": [{"repo": "a/b", "revision": _REVISION, "snapshot": str(self.snapshot)}],
-            "local_files": [{"host": str(self.local), "name": "model.safetensors"}],
-        }
-        (folder / paths.MANIFEST).write_text(json.dumps(manifest))
-        current = self.root / paths.current("main").lstrip("/")
-        current.symlink_to(f"releases/{_RELEASE}")
-
-    def start(self, **environ: str) -> subprocess.Popen[bytes]:
-        with self.journal.open("ab") as journal:
-            agent = subprocess.Popen(
-                [sys.executable, "-I", str(self.pyz), "run", "main"],
-                env=self.environ | environ,
-                stdout=journal,
-                stderr=journal,
-            )
-        self.agents.append(agent)
-        return agent
-
-    def status(self) -> dict[str, Any]:
-        file = self.root / paths.status_file("main").lstrip("/")
-        if not file.exists():
-            return {"phase": None}
-        document: dict[str, Any] = json.loads(file.read_text())
-        return document
-
-    def wait(self, holds: Callable[[dict[str, Any]], bool], seconds: float = 15) -> dict[str, Any]:
-        end = time.monotonic() + seconds
-        while time.monotonic() < end:
-            status = self.status()
-            if holds(status):
-                return status
-            time.sleep(0.05)
-        pytest.fail(f"{self.status()}\n{self.journal.read_text()}")
-
-    def wait_phase(self, phase: str, of: subprocess.Popen[bytes]) -> dict[str, Any]:
-        return self.wait(lambda status: status["phase"] == phase and status["pid"] == of.pid)
-
-    def docker_calls(self, *first: str) -> list[list[str]]:
-        lines = (self.docker / "log").read_text().splitlines()
-        calls: list[list[str]] = [json.loads(line) for line in lines]
-        return [call for call in calls if call[: len(first)] == list(first)]
-
-    def containers(self) -> list[str]:
-        return [file.name for file in (self.docker / "containers").iterdir()]
-
-    def end(self) -> None:
-        for agent in self.agents:
-            agent.kill()
-            agent.wait()
-        for file in (self.docker / "containers").iterdir():
-            pid = json.loads(file.read_text())["pid"]
-            try:
-                if "docker" in Path(f"/proc/{pid}/cmdline").read_text():
-                    os.kill(pid, signal.SIGKILL)
-            except OSError:
-                continue
+from agent_node import RELEASE, REVISION, Node, runs
+from pyinfra_vllm.agent_archive import archive_digest
 
 
 @pytest.fixture
@@ -178,7 +26,7 @@ def test_head_comes_to_serving_after_a_real_completion(node: Node) -> None:
     agent = node.start()
     status = node.wait_phase("serving", agent)
     assert status["agent"] == archive_digest()
-    assert (status["release"], status["rank"]) == (_RELEASE, 0)
+    assert (status["release"], status["rank"]) == (RELEASE, 0)
     assert status["engine_started"] and status["last_failure"] is None
     (completion,) = node.docker_calls("completion")
     assert completion[1]["model"] == "tiny"  # type: ignore[index]
@@ -206,7 +54,7 @@ def test_engine_that_exits_with_any_code_fails_the_run(node: Node, code: int) ->
     status = node.status()
     assert status["phase"] == "failed"
     assert status["last_failure"]["code"] == code
-    assert status["last_failure"]["release"] == _RELEASE
+    assert status["last_failure"]["release"] == RELEASE
     assert f"code {code}" in status["last_failure"]["detail"]
     assert node.containers() == []
 
@@ -255,9 +103,9 @@ def test_container_of_an_earlier_start_is_removed_before_the_start(node: Node) -
     old = json.loads((node.docker / "containers" / "vllm-main").read_text())["pid"]
     first.kill()
     first.wait()
-    assert _runs(old)
+    assert runs(old)
     node.wait_phase("serving", node.start())
-    assert not _runs(old)
+    assert not runs(old)
     assert node.containers() == ["vllm-main"]
 
 
@@ -290,7 +138,7 @@ def test_missing_snapshot_names_the_command_that_fetches_it(node: Node) -> None:
     node.lay_release()
     node.snapshot.rename(node.snapshot.with_name("other"))
     status = node.wait_phase("waiting", node.start())
-    assert f"hf download a/b --revision {_REVISION}" in status["detail"]
+    assert f"hf download a/b --revision {REVISION}" in status["detail"]
 
 
 def test_head_without_a_completion_in_time_fails(node: Node) -> None:
@@ -308,7 +156,7 @@ def test_engine_is_given_the_command_line_of_the_release(node: Node) -> None:
     (run,) = node.docker_calls("run")
     assert run == [
         *["run", "--name", "vllm-main"],
-        *["--label", "pyinfra-vllm.gang=main", "--label", f"pyinfra-vllm.release={_RELEASE}"],
+        *["--label", "pyinfra-vllm.gang=main", "--label", f"pyinfra-vllm.release={RELEASE}"],
         *["--log-driver", "none", "--network", "host"],
         *["--mount", f"type=bind,source={node.composed},target=/model,readonly"],
         *["--env", "VLLM_HOST_IP=127.0.0.1"],

@@ -10,7 +10,7 @@ from .errors import Unmet
 from .jobs import Say
 
 _CODES = {
-    125: "docker could not start the container; its message is in the log above",
+    125: "docker refused to start it, or went away; its message is in the log above",
     126: "the entrypoint can't be run in this image",
     127: "the entrypoint is not in this image",
     137: "it was killed (SIGKILL)",

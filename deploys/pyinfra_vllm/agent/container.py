@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from . import paths
 from .launch import Launch, Mount
 
@@ -9,8 +11,10 @@ STOP_SECONDS = 30
 """A headless worker takes 10 to 11 s to stop, docker's own default is 10."""
 
 
-def run(launch: Launch, image: str) -> list[str]:
+def run(launch: Launch, image: str, found: Mapping[str, str] | None = None) -> list[str]:
     """``docker run`` of this rank, the client attached in the foreground.
+
+    ``found``: variables that only a start can know; they win over the release's.
 
     The container's log goes to the client's output and nowhere else: docker
     keeps no second, unrotated copy. It is not removed at its end, so that its
@@ -23,7 +27,7 @@ def run(launch: Launch, image: str) -> list[str]:
     argv += launch.options
     for mount in launch.mounts:
         argv += ["--mount", _bind(mount)]
-    for name, value in launch.environ.items():
+    for name, value in {**launch.environ, **(found or {})}.items():
         argv += ["--env", f"{name}={value}"]
     argv += ["--entrypoint", launch.argv[0], image, *launch.argv[1:]]
     return argv

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from . import compose, container, docker, gates, launch, paths
+from . import compose, container, docker, gates, gid, launch, paths
 from .errors import Unmet
 from .jobs import Say
 from .launch import Launch
@@ -19,21 +19,21 @@ from .launch import Launch
 def prepare(gang: str, say: Say) -> None:
     """Remove what an earlier start left, check every precondition, build the composed model."""
     try:
-        rank = _prepare(gang, say)
+        rank, argv = _prepare(gang, say)
     except Unmet as unmet:
         say(unmet=str(unmet))
     except OSError as error:
         say(unmet=f"{error.filename or 'this node'}: {error.strerror or error}")
     else:
         say(
-            start=container.run(rank, docker.image_id(rank)),
+            start=argv,
             api=[rank.api.address, rank.api.port, rank.api.model],
             api_key=rank.environ.get("VLLM_API_KEY"),
             start_timeout=rank.start_timeout,
         )
 
 
-def _prepare(gang: str, say: Say) -> Launch:
+def _prepare(gang: str, say: Say) -> tuple[Launch, list[str]]:
     say(step="asks docker for old containers of this gang")
     removed = docker.remove_own(gang)
     if removed:
@@ -44,13 +44,13 @@ def _prepare(gang: str, say: Say) -> Launch:
     say(release=rank.release, rank=rank.rank)
     say(step="looks for the image")
     docker.check_name(rank)
-    docker.image_id(rank)
+    image = docker.image_id(rank)
     say(step="looks for " + ", ".join(mount.source for mount in rank.mounts))
     gates.check_mounts(rank.mounts, rank.composed)
     gates.check_address(rank.environ.get("VLLM_HOST_IP"))
     gates.check_ports(gates.ports(rank))
     _compose(release, rank, say)
-    return rank
+    return rank, container.run(rank, image, gid.environ(rank.environ.get("NCCL_IB_HCA")))
 
 
 def _compose(release: Path, rank: Launch, say: Say) -> None:

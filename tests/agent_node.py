@@ -1,0 +1,166 @@
+"""A node below a folder, on which the real agent runs with a docker that is a script."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pyinfra_vllm.agent import paths
+from pyinfra_vllm.agent_archive import archive
+
+RELEASE = "a" * 64
+REVISION = "b" * 40
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def runs(pid: int) -> bool:
+    """Whether the process runs; an ended one that nobody has reaped has no command line."""
+    try:
+        return bool(Path(f"/proc/{pid}/cmdline").read_bytes())
+    except OSError:
+        return False
+
+
+class Node:
+    """A node below a folder: state, run and composed roots, a docker, a snapshot."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.docker = root / "docker"
+        (self.docker / "containers").mkdir(parents=True)
+        (self.docker / "image").touch()
+        self.port = _free_port()
+        bin_folder = root / "bin"
+        bin_folder.mkdir()
+        script = (Path(__file__).parent / "local" / "fake_docker.py").read_text()
+        (bin_folder / "docker").write_text(script)
+        (bin_folder / "docker").chmod(0o755)
+        self.pyz = root / "agent.pyz"
+        self.pyz.write_bytes(archive())
+        self.environ = {
+            "PATH": f"{bin_folder}:{os.environ['PATH']}",
+            paths.ROOT_VARIABLE: str(root),
+            "FAKE_DOCKER": str(self.docker),
+            "FAKE_PORT": str(self.port),
+        }
+        self.agents: list[subprocess.Popen[bytes]] = []
+        self.journal = root / "journal"
+        self._lay_model()
+
+    def _lay_model(self) -> None:
+        hub = self.root / "hub" / "models--a--b"
+        self.snapshot = hub / "snapshots" / REVISION
+        self.snapshot.mkdir(parents=True)
+        (hub / "blobs").mkdir()
+        (hub / "blobs" / "1").write_text("{}")
+        (self.snapshot / "config.json").symlink_to("../../blobs/1")
+        self.local = self.root / "local" / "model.safetensors"
+        self.local.parent.mkdir()
+        self.local.write_bytes(b"weights")
+        self.composed = self.root / paths.composed("main", RELEASE).lstrip("/")
+
+    def lay_release(self, rank: int = 0, **changes: Any) -> None:
+        """Write the release and move ``current`` to it."""
+        folder = self.root / paths.releases("main").lstrip("/") / RELEASE
+        folder.mkdir(parents=True)
+        document = {
+            "schema": 1,
+            "gang": "main",
+            "release": RELEASE,
+            "recipe": "tiny",
+            "rank": rank,
+            "size": 2,
+            "image": {"build": "c" * 64, "tag": "tiny:local"},
+            "container": "vllm-main",
+            "labels": {paths.LABEL_GANG: "main", paths.LABEL_RELEASE: RELEASE},
+            "options": ["--network", "host"],
+            "mounts": [
+                {
+                    "source": str(self.composed),
+                    "target": "/model",
+                    "read_only": True,
+                    "create": False,
+                }
+            ],
+            "environ": {"VLLM_HOST_IP": "127.0.0.1"},
+            "argv": ["vllm", "serve", "/model", *(["--headless"] if rank else [])],
+            "composed": {"directory": str(self.composed)},
+            "api": {"address": "127.0.0.1", "port": self.port, "model": "tiny"},
+            "start_timeout": 60,
+        }
+        (folder / paths.LAUNCH).write_text(json.dumps(document | changes))
+        manifest = {
+            "schema": 1,
+            "directory": str(self.composed),
+            "sources": [{"repo": "a/b", "revision": REVISION, "snapshot": str(self.snapshot)}],
+            "local_files": [{"host": str(self.local), "name": "model.safetensors"}],
+        }
+        (folder / paths.MANIFEST).write_text(json.dumps(manifest))
+        current = self.root / paths.current("main").lstrip("/")
+        current.symlink_to(f"releases/{RELEASE}")
+
+    def start(self, **environ: str) -> subprocess.Popen[bytes]:
+        with self.journal.open("ab") as journal:
+            agent = subprocess.Popen(
+                [sys.executable, "-I", str(self.pyz), "run", "main"],
+                env=self.environ | environ,
+                stdout=journal,
+                stderr=journal,
+            )
+        self.agents.append(agent)
+        return agent
+
+    def status(self) -> dict[str, Any]:
+        file = self.root / paths.status_file("main").lstrip("/")
+        if not file.exists():
+            return {"phase": None}
+        document: dict[str, Any] = json.loads(file.read_text())
+        return document
+
+    def wait(self, holds: Callable[[dict[str, Any]], bool], seconds: float = 15) -> dict[str, Any]:
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            status = self.status()
+            if holds(status):
+                return status
+            time.sleep(0.05)
+        pytest.fail(f"{self.status()}\n{self.journal.read_text()}")
+
+    def wait_phase(self, phase: str, of: subprocess.Popen[bytes]) -> dict[str, Any]:
+        return self.wait(lambda status: status["phase"] == phase and status["pid"] == of.pid)
+
+    def docker_calls(self, *first: str) -> list[list[str]]:
+        lines = (self.docker / "log").read_text().splitlines()
+        calls: list[list[str]] = [json.loads(line) for line in lines]
+        return [call for call in calls if call[: len(first)] == list(first)]
+
+    def containers(self) -> list[str]:
+        return [file.name for file in (self.docker / "containers").iterdir()]
+
+    def end(self) -> None:
+        for agent in self.agents:
+            agent.kill()
+            agent.wait()
+        for file in (self.docker / "containers").iterdir():
+            pid = json.loads(file.read_text())["pid"]
+            try:
+                if "docker" in Path(f"/proc/{pid}/cmdline").read_text():
+                    os.kill(pid, signal.SIGKILL)
+            except OSError:
+                continue
