@@ -1,0 +1,66 @@
+"""Labs for tests: the common one, which tests must leave as they found it, and throw-away ones."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pytest
+import testinfra
+from testinfra.host import Host
+
+from pyinfra_vllm.errors import UserError
+from pyinfra_vllm.lab import commands, machine, ssh, state
+from pyinfra_vllm.lab.layout import DEFAULT_NAME, Layout, Machine
+
+
+@dataclass(frozen=True)
+class Lab:
+    """A running lab. ``ask``: output of a shell command on the node of that rank."""
+
+    layout: Layout
+
+    @property
+    def name(self) -> str:
+        return self.layout.name
+
+    @property
+    def machines(self) -> tuple[Machine, ...]:
+        return self.layout.machines
+
+    def ask(self, rank: int, command: str) -> str:
+        return ssh.ask(self.layout, self.machines[rank], command).strip()
+
+    def host(self, rank: int) -> Host:
+        """The node as testinfra sees it."""
+        return testinfra.get_host(
+            f"ssh://{self.machines[rank].name}", ssh_config=str(self.layout.ssh_config)
+        )
+
+
+@pytest.fixture(scope="session")
+def lab() -> Iterator[Lab]:
+    """The lab that PYINFRA_VLLM_LAB names; taken down in the end only if it was brought up here."""
+    name = os.environ.get("PYINFRA_VLLM_LAB", DEFAULT_NAME)
+    require_root()
+    found = state.load(name)
+    was_running = found is not None and all(machine.is_on(found, node) for node in found.machines)
+    layout = bring_up(name)
+    yield Lab(layout)
+    if not was_running:
+        commands.down(name)
+
+
+def require_root() -> None:
+    """Tests of the lab skip without root, but not in CI, where a skipped test is a hole."""
+    if os.geteuid() != 0:
+        reason = "the lab starts machines and needs root"
+        pytest.fail(reason) if os.environ.get("CI") == "true" else pytest.skip(reason)
+
+
+def bring_up(name: str) -> Layout:
+    try:
+        return commands.up(name)
+    except UserError as error:
+        pytest.fail(f"lab {name} doesn't come up: {error}")
