@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from pyinfra_vllm.agent import paths
+from pyinfra_vllm.agent import pace, paths
 from pyinfra_vllm.agent_archive import archive
 
 RELEASE = "a" * 64
@@ -56,6 +56,7 @@ class Node:
         self.environ = {
             "PATH": f"{bin_folder}:{os.environ['PATH']}",
             paths.ROOT_VARIABLE: str(root),
+            pace.VARIABLE: "0.1",
             "FAKE_DOCKER": str(self.docker),
             "FAKE_PORT": str(self.port),
         }

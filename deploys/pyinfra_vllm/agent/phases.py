@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from . import pace
 from .events import (
     Action,
     Ask,
@@ -31,9 +32,9 @@ from .events import (
 )
 from .status import Failure, Phase
 
-LOOK_AGAIN = 3.0
+LOOK_AGAIN = pace.seconds(3.0)
 """Seconds between two looks at the preconditions."""
-ASK_AGAIN = 1.0
+ASK_AGAIN = pace.seconds(1.0)
 """Seconds between two questions for the first completion."""
 CODE_TIMEOUT = 124
 """Code of a failure where no engine exited, as timeout(1) has it."""
