@@ -178,3 +178,47 @@ def imported(node: ast.AST) -> list[str]:
     if isinstance(node, ast.ImportFrom):
         return [node.module or ""]
     return [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+
+
+# Recorded on nodes of the lab: the head while it served, a worker, a node before its first deploy.
+
+
+def recorded(name: str) -> NodeState:
+    return parse((Path(__file__).parent / "data" / f"node_state_{name}.json").read_text())
+
+
+def test_a_serving_node_is_understood_whole() -> None:
+    state = recorded("head_serving")
+    assert state.failures() == {}
+    container = state.container("vllm-main")
+    assert container is not None and container.running and container.ours
+    assert container.uses_api_port
+    release = container.labels["pyinfra-vllm.release"]
+    assert state.current_release == release and state.release(release) is not None
+    image = state.image_of(container.labels["pyinfra-vllm.build"])
+    assert image is not None and image.id == container.image
+    (listener,) = state.listeners.required
+    assert listener.container == container.name
+    status = state.agent.required.status
+    assert status is not None and (status.phase, status.rank) == ("serving", 0)
+    assert state.unit.required.is_active and state.unit.required.is_enabled
+    snapshot = state.snapshot("tiny-random/llama-tp4")
+    assert snapshot is not None and snapshot.complete
+
+
+def test_the_hard_link_of_a_worker_is_the_inode_of_its_copy() -> None:
+    state = recorded("worker")
+    (path,) = state.query.local_files
+    local = state.local_file(path)
+    composed = state.composed_directory("/tmp/composed-models/main")
+    assert local is not None and local.links >= 2 and composed is not None
+    entry = composed.entries[f"{state.current_release}/{Path(path).name}"]
+    assert (entry.type, entry.inode, entry.device) == ("file", local.inode, local.device)
+
+
+def test_a_node_before_its_first_deploy_is_understood() -> None:
+    state = recorded("fresh")
+    assert state.failures() == {}
+    assert not state.unit.required.exists and state.container("vllm-main") is None
+    assert state.current_release is None and state.agent.required.sha256 is None
+    assert state.tmp_is_one_device

@@ -130,15 +130,15 @@ def _asked(found: Mapping[str, P], path: str) -> P | None:
 
 
 def parse(text: str) -> NodeState:
-    """The state in what the script printed; lines before and after the document are ignored.
+    """The state in what the script printed, lines around it ignored, or in a saved document.
 
     UserError when there is no such document (its first characters are shown) or when it
     isn't what this schema describes (the first wrong key is named).
     """
-    document = next((line for line in text.splitlines() if line.startswith('{"schema"')), None)
-    if document is None:
-        shown = text.strip()[:_SHOWN] or "nothing"
-        raise UserError(f"the node printed no state document but: {shown}")
+    printed = (line for line in text.splitlines() if line.startswith('{"schema"'))
+    document = next(printed, text.strip())
+    if not document.startswith("{"):
+        raise UserError(f"the node printed no state document but: {document[:_SHOWN] or 'nothing'}")
     try:
         return NodeState.model_validate(json.loads(document))
     except ValidationError as error:
