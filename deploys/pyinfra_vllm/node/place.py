@@ -36,7 +36,7 @@ def place_tree(directory: Path, action: dict[str, Any]) -> None:
     if directory.is_dir() and not directory.is_symlink():
         for name, entry in files.items():
             write(directory / name, entry)
-        for stranger in set(os.listdir(directory)) - set(files):
+        for stranger in {entry.name for entry in directory.iterdir()} - set(files):
             remove(directory / stranger, {})
         directory.chmod(0o755)
         return
