@@ -59,8 +59,8 @@ def require_root() -> None:
         pytest.fail(reason) if os.environ.get("CI") == "true" else pytest.skip(reason)
 
 
-def bring_up(name: str) -> Layout:
+def bring_up(name: str, with_images: bool = True) -> Layout:
     try:
-        return commands.up(name)
+        return commands.up(name, with_images)
     except UserError as error:
         pytest.fail(f"lab {name} doesn't come up: {error}")

@@ -196,7 +196,7 @@ def test_ssh_runs_a_command_and_hands_on_its_exit_code(own: Lab) -> None:
 def test_second_lab_stands_beside_the_first_and_its_end_leaves_the_first_alone(own: Lab) -> None:
     before = traces(FIRST)
     try:
-        second = Lab(bring_up(SECOND))
+        second = Lab(bring_up(SECOND, with_images=False))
         assert not second.layout.network.overlaps(own.layout.network)
         with pytest.raises(UserError):
             second.ask(0, f"ping -c1 -W1 {FIRST}-0")
@@ -208,25 +208,25 @@ def test_second_lab_stands_beside_the_first_and_its_end_leaves_the_first_alone(o
 
 def test_kept_disks_come_back(own: Lab) -> None:
     try:
-        kept = Lab(bring_up(SECOND))
+        kept = Lab(bring_up(SECOND, with_images=False))
         kept.ask(1, "echo kept > /root/file")
         commands.down(SECOND, keep=True)
         left = traces(SECOND)
         assert left.pop("files") == [str(STATE / SECOND)]
         assert not any(left.values()), left
-        again = Lab(bring_up(SECOND))
+        again = Lab(bring_up(SECOND, with_images=False))
         assert again.ask(1, "cat /root/file") == "kept"
     finally:
         commands.down(SECOND)
 
 
 def test_lab_is_removed_and_made_again_after_its_machine_lost_power(own: Lab) -> None:
-    layout = bring_up(SECOND)
+    layout = bring_up(SECOND, with_images=False)
     try:
         machine.remove_all(SECOND)
         output("umount", *(str(layout.root(node)) for node in layout.machines))
         output("ip", "link", "delete", layout.bridge)
-        bring_up(SECOND)
+        bring_up(SECOND, with_images=False)
     finally:
         commands.down(SECOND)
     assert not any(traces(SECOND).values()), traces(SECOND)

@@ -15,7 +15,10 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         help="which lab (default: %(default)s; environment variable PYINFRA_VLLM_LAB)",
     )
     actions = lab.add_subparsers(dest="action", required=True, metavar="ACTION")
-    actions.add_parser("up", help="bring it up; starts machines that are off")
+    up = actions.add_parser("up", help="bring it up; starts machines that are off")
+    up.add_argument(
+        "--no-images", action="store_true", help="leave out the images that builds start from"
+    )
     down = actions.add_parser("down", help="remove it with everything that belongs to it")
     down.add_argument("--keep", action="store_true", help="keep the disks for the next up")
     actions.add_parser("status", help="machine, address, up or down, dockerd")
@@ -34,7 +37,7 @@ def run(args: argparse.Namespace) -> int:
     from pyinfra_vllm.lab import commands, control
 
     if args.action == "up":
-        commands.up(args.name)
+        commands.up(args.name, with_images=not args.no_images)
     elif args.action == "down":
         commands.down(args.name, keep=args.keep)
     elif args.action == "status":

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import shutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 from pyinfra_vllm.errors import UserError
 from pyinfra_vllm.lab import (
@@ -24,9 +23,7 @@ from pyinfra_vllm.lab import (
     surroundings,
 )
 from pyinfra_vllm.lab.layout import (
-    BASE_IMAGE,
     STATE,
-    WHEELS_IMAGE,
     Layout,
     Machine,
     check_name,
@@ -37,21 +34,24 @@ _SSH_SECONDS = 90.0
 _DOCKER_SECONDS = 90.0
 
 
-def up(name: str) -> Layout:
-    """Bring the lab up; what is up already is left alone, machines that are off are started."""
+def up(name: str, with_images: bool = True) -> Layout:
+    """Bring the lab up; what is up already is left alone, machines that are off are started.
+
+    ``with_images``: the head gets the images that builds start from.
+    """
     steps = Steps()
     host.require(steps)
     with locked(f"lab.{check_name(name)}"), ThreadPoolExecutor(2) as beside:
         layout = state.load_or_create(name)
-        archives = {
-            BASE_IMAGE: beside.submit(cache.ensure, steps, images.base(), images.make_base),
-            WHEELS_IMAGE: beside.submit(cache.ensure, steps, images.wheels(), images.make_wheels),
-        }
-        if not layout.lower.exists():
-            layout.lower.unlink(missing_ok=True)
-            layout.lower.symlink_to(cache.ensure(steps, root.cached(), root.make))
+        # In this order: all wait for the root, only the end of it for the images.
+        lower = beside.submit(_choose_root, steps, layout)
+        archives = images.archives() if with_images else ()
+        made = [beside.submit(cache.ensure, steps, a.path, a.make) for a in archives]
+        lower.result()
         _start(steps, layout)
-        _import(steps, layout, {tag: made.result() for tag, made in archives.items()})
+        for future in made:
+            future.result()
+        _import(steps, layout, archives)
     steps.total(f"lab {name} is up: {describe(layout)}")
     return layout
 
@@ -104,16 +104,23 @@ def _start(steps: Steps, layout: Layout) -> None:
         each(layout.machines, lambda node: ssh.wait_for_docker(layout, node, _DOCKER_SECONDS))
 
 
+def _choose_root(steps: Steps, layout: Layout) -> None:
+    """Settle which root is below the lab's overlays, for as long as the lab lives."""
+    if not layout.lower.exists():
+        layout.lower.unlink(missing_ok=True)
+        layout.lower.symlink_to(cache.ensure(steps, root.cached(), root.make))
+
+
 def _start_node(layout: Layout, node: Machine) -> bool:
     disk.ensure(layout, node)
     nas.ensure_local_shard(layout, node)
     return machine.start(layout, node)
 
 
-def _import(steps: Steps, layout: Layout, archives: Mapping[str, Path]) -> None:
-    for tag, archive in images.missing(layout, archives).items():
-        with steps.step(f"{layout.machines[0].name} has image {tag}"):
-            images.import_image(layout, tag, archive)
+def _import(steps: Steps, layout: Layout, archives: Sequence[images.Archive]) -> None:
+    for archive in images.missing(layout, archives):
+        with steps.step(f"{layout.machines[0].name} has image {archive.tag}"):
+            images.import_archive(layout, archive)
 
 
 def _power_off(name: str) -> None:

@@ -8,12 +8,13 @@ import shlex
 import shutil
 import sys
 import tarfile
-from collections.abc import Mapping
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from pyinfra_vllm.errors import UserError
 from pyinfra_vllm.lab import root, ssh, variables
-from pyinfra_vllm.lab.layout import BASE_IMAGE, CACHE, Layout
+from pyinfra_vllm.lab.layout import BASE_IMAGE, CACHE, WHEELS_IMAGE, Layout
 from pyinfra_vllm.lab.shell import attempt
 
 BASE_PACKAGES = (
@@ -31,20 +32,34 @@ _CPU_INDEX = "https://download.pytorch.org/whl/cpu"
 _LABEL = "pyinfra-vllm.lab"
 
 
-def base() -> Path:
-    """Where the archive of the base image is, or will be."""
-    return CACHE / f"base-{_digest(root.inputs(BASE_PACKAGES))}.tar"
+@dataclass(frozen=True)
+class Archive:
+    """A root file system to import as ``tag``: at ``path``, or made there by ``make``."""
+
+    tag: str
+    path: Path
+    make: Callable[[Path], None]
+
+    def environ(self) -> dict[str, str]:
+        """The image's ENV."""
+        return variables.installers() if self.tag == BASE_IMAGE else {}
+
+    def label(self) -> str:
+        """Changes whenever the image is to be imported anew."""
+        return _digest(json.dumps([self.path.name, self.environ()]))
+
+
+def archives() -> tuple[Archive, ...]:
+    """What the head gets; the paths are in the cache and name what they are made from."""
+    wheels = CACHE / f"wheels-{_digest(f'{TORCH} {PYTHON}')}.tar"
+    base = CACHE / f"base-{_digest(root.inputs(BASE_PACKAGES))}.tar"
+    return (Archive(WHEELS_IMAGE, wheels, make_wheels), Archive(BASE_IMAGE, base, make_base))
 
 
 def make_base(target: Path) -> None:
     beside = target.with_name("new-" + target.name)
     root.bootstrap(BASE_PACKAGES, beside)
     beside.rename(target)
-
-
-def wheels() -> Path:
-    """Where the archive of the wheels image is, or will be."""
-    return CACHE / f"wheels-{_digest(f'{TORCH} {PYTHON}')}.tar"
 
 
 def make_wheels(target: Path) -> None:
@@ -62,29 +77,23 @@ def make_wheels(target: Path) -> None:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def missing(layout: Layout, archives: Mapping[str, Path]) -> dict[str, Path]:
-    """Those of ``archives`` (tag -> archive) that the head's dockerd doesn't have as they are."""
+def missing(layout: Layout, archives: Sequence[Archive]) -> list[Archive]:
+    """Those of ``archives`` that the head's dockerd doesn't have as they are."""
+    if not archives:
+        return []
     known = f"docker image inspect --format '{{{{index .Config.Labels \"{_LABEL}\"}}}}'"
-    answer = ssh.look(layout, layout.machines[0], f"{known} {' '.join(archives)}")
-    has = answer.stdout.split()
-    return {tag: path for tag, path in archives.items() if _made_from(tag, path) not in has}
+    tags = " ".join(archive.tag for archive in archives)
+    has = ssh.look(layout, layout.machines[0], f"{known} {tags}").stdout.split()
+    return [archive for archive in archives if archive.label() not in has]
 
 
-def import_image(layout: Layout, tag: str, archive: Path) -> None:
-    """Import ``archive`` as ``tag`` into the head's dockerd."""
-    changes = [f"LABEL {_LABEL}={_made_from(tag, archive)}"]
-    changes += [f"ENV {name}={json.dumps(value)}" for name, value in _environ(tag).items()]
+def import_archive(layout: Layout, archive: Archive) -> None:
+    """Import ``archive`` into the head's dockerd under its tag."""
+    changes = [f"LABEL {_LABEL}={archive.label()}"]
+    changes += [f"ENV {name}={json.dumps(value)}" for name, value in archive.environ().items()]
     options = " ".join(f"--change {shlex.quote(change)}" for change in changes)
-    with open(archive, "rb") as stream:
-        ssh.ask(layout, layout.machines[0], f"docker import {options} - {tag}", stream)
-
-
-def _made_from(tag: str, archive: Path) -> str:
-    return _digest(json.dumps([archive.name, _environ(tag)]))
-
-
-def _environ(tag: str) -> dict[str, str]:
-    return variables.installers() if tag == BASE_IMAGE else {}
+    with open(archive.path, "rb") as stream:
+        ssh.ask(layout, layout.machines[0], f"docker import {options} - {archive.tag}", stream)
 
 
 def _download(folder: Path) -> None:
