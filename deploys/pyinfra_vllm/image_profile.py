@@ -122,7 +122,7 @@ class Profile(_Table):
     """Everything that decides what an image holds."""
 
     images: Annotated[tuple[Image, ...], _List] = Field(
-        min_length=1, description="the images that the build starts from, as [[images]] tables"
+        description="the images that the build starts from, as [[images]] tables"
     )
     target: Target = Field(description="what the image runs on, as a table")
     requirements: Line | None = Field(

@@ -27,7 +27,8 @@ RUN mkdir "vllm-0.32.0+cpu.dist-info" \
     && find sympy networkx -type d -name tests -prune -exec rm -rf {} + \
     && find /opt/vllm/lib -maxdepth 1 -type f ! -name libiomp5.so -delete \
     && strip --strip-unneeded vllm/*.so torch/lib/*.so uvloop/*.so \
-    && python3 -m compileall -q -j 0 -x 'torch/testing' --invalidation-mode unchecked-hash .
+    && python3 -m compileall -q -j 0 --invalidation-mode unchecked-hash \
+        -x 'torch/testing|transformers/models/(?!auto/).*/mod(eling|ular)_' .
 
 FROM pyinfra-vllm-lab/debian:bookworm
 COPY --from=venv /opt/vllm /opt/vllm
