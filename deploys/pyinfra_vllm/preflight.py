@@ -118,10 +118,10 @@ def _local_files(recipe: Recipe, node: Node, state: NodeState) -> Iterator[str]:
 
 def _taken_port(recipe: Recipe, gang: Gang, node: Node, state: NodeState) -> Iterator[str]:
     port = serving.api(recipe).port
-    ours = paths.container(gang.name)
+    ours = state.container(paths.container(gang.name))
     for listener in state.listeners.required:
         container = listener.container
-        if container == ours:
+        if ours and ours.ours and container == ours.name:
             continue
         who = f"container {container}" if container else f"pid {listener.pid}"
         remedy = f"docker stop {container}" if container else f"kill {listener.pid}"
