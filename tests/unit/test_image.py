@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import subprocess
 import sys
 import tarfile
@@ -31,7 +32,10 @@ def digest(tag: str = "toy:1") -> str:
 @pytest.mark.parametrize(("image_dir", "profile"), SHIPPED)
 def test_the_dockerfile_is_the_golden_one(image_dir: str, profile: str) -> None:
     rendered = build_of(image_dir, profile, "any:tag").files["Dockerfile"].decode()
-    assert rendered == (GOLDEN / f"{profile}.Dockerfile").read_text()
+    golden = GOLDEN / f"{profile}.Dockerfile"
+    if os.environ.get("UPDATE_GOLDEN"):
+        golden.write_text(rendered)
+    assert rendered == golden.read_text()
 
 
 def test_the_cpu_image_has_nothing_left_to_do() -> None:
