@@ -28,8 +28,11 @@ def ensure(steps: Steps, path: Path, make: Callable[[Path], None]) -> Path:
 
 
 def _prune(days: int) -> None:
-    """Remove what no lab's overlays stand on and no ``up`` has used for ``days``."""
+    """Remove what no lab's overlays stand on and no ``up`` has used for ``days``.
+
+    The age is the ctime: a root that is being made has the mtime of some package.
+    """
     in_use = {link.resolve() for link in STATE.glob("*/lower")}
     for path in CACHE.iterdir():
-        if path not in in_use and path.stat().st_mtime < time.time() - days * 86400:
+        if path not in in_use and path.stat().st_ctime < time.time() - days * 86400:
             shutil.rmtree(path) if path.is_dir() else path.unlink()
