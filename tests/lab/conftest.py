@@ -14,6 +14,8 @@ from pyinfra_vllm.errors import UserError
 from pyinfra_vllm.lab import commands, machine, ssh, state
 from pyinfra_vllm.lab.layout import DEFAULT_NAME, Layout, Machine
 
+from .traces import traces
+
 
 @dataclass(frozen=True)
 class Lab:
@@ -50,6 +52,16 @@ def lab() -> Iterator[Lab]:
     yield Lab(layout)
     if not was_running:
         commands.down(name)
+
+
+@pytest.fixture(scope="session")
+def own() -> Iterator[Lab]:
+    """A lab that tests may break; its end leaves nothing behind."""
+    require_root()
+    layout = bring_up("tests1")
+    yield Lab(layout)
+    commands.down(layout.name)
+    assert not any(traces(layout.name).values()), traces(layout.name)
 
 
 def require_root() -> None:

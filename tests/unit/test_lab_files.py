@@ -161,3 +161,15 @@ def test_other_systems_than_linux_are_refused(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(sys, "platform", "darwin")
     with pytest.raises(UserError, match="needs Linux; this is darwin"):
         host.require(Steps())
+
+
+def test_without_root_the_lab_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    with pytest.raises(UserError, match="needs root"):
+        host.require_root()
+
+
+def test_missing_commands_are_named_by_their_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("shutil.which", lambda command: None if "ssh" in command else "/bin/x")
+    monkeypatch.setattr(host, "KEYRING", Path("/nowhere"))
+    assert host.missing_packages() == ["debian-archive-keyring", "openssh-client"]

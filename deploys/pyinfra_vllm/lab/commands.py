@@ -28,7 +28,7 @@ from pyinfra_vllm.lab.layout import (
     Machine,
     check_name,
 )
-from pyinfra_vllm.lab.shell import Steps, locked, say
+from pyinfra_vllm.lab.shell import Steps, locked, note
 
 _SSH_SECONDS = 90.0
 _DOCKER_SECONDS = 90.0
@@ -91,11 +91,11 @@ def each(nodes: Sequence[Machine], work: Callable[[Machine], object]) -> None:
 def _start(steps: Steps, layout: Layout) -> None:
     """Everything from the bridge to four nodes with the model, a shard, sshd and dockerd."""
     if surroundings.resolv_conf() is None:
-        say("          no name server outside loopback found: the nodes will resolve no names")
+        note("no name server outside loopback found: the nodes will resolve no names")
     keys.ensure(layout)
     network.ensure(layout)
     if nas.ensure(layout):
-        say(f"           model {nas.REPO} made in {layout.nas / 'hub'}")
+        note(f"model {nas.REPO} made in {layout.nas / 'hub'}")
     started = [node for node in layout.machines if _start_node(layout, node)]
     if started:
         with steps.step(f"{', '.join(node.name for node in started)} started, answering ssh"):

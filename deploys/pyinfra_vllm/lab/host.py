@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 from pyinfra_vllm.errors import UserError
-from pyinfra_vllm.lab.shell import Steps, run, say
+from pyinfra_vllm.lab.shell import Steps, note, run
 
 KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
 _PACKAGE_OF_COMMAND = {
@@ -35,7 +35,7 @@ def require(steps: Steps) -> None:
             "the lab installs its own packages on Debian and Ubuntu only; "
             f"install what provides these and try again: {', '.join(packages)}"
         )
-    say(f"          installing Debian packages: {', '.join(packages)}")
+    note(f"installing Debian packages: {', '.join(packages)}")
     with steps.step(f"packages installed: {', '.join(packages)}"):
         _install(packages)
 

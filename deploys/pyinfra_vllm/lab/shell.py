@@ -45,6 +45,11 @@ def say(text: str) -> None:
     print(text, flush=True)
 
 
+def note(text: str) -> None:
+    """Print ``text`` under the texts of the steps."""
+    say(f"{'':11}{text}")
+
+
 class Steps:
     """Prints each step at its end with the seconds it took."""
 
@@ -69,7 +74,7 @@ def locked(name: str) -> Iterator[None]:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            say(f"          waiting for another command that works on {name}")
+            note(f"waiting for another command that works on {name}")
             fcntl.flock(file, fcntl.LOCK_EX)
         yield
 
@@ -78,6 +83,7 @@ def write(path: Path, text: str, mode: int = 0o644) -> None:
     """Write ``text`` to ``path`` by rename, folders included, with exactly ``mode``."""
     path.parent.mkdir(parents=True, exist_ok=True)
     beside = path.with_name(path.name + ".new")
+    beside.touch(0o600)
     beside.write_text(text)
     beside.chmod(mode)
     beside.replace(path)
