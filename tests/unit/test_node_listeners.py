@@ -1,4 +1,4 @@
-"""Who has the API port."""
+"""Who has the ports that a gang needs."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def listening() -> Iterator[int]:
 
 
 def test_the_process_that_listens_is_named(listening: int) -> None:
-    (found,) = listeners.listeners(listening)
+    (found,) = listeners.listeners([listening])
     assert found["pid"] == os.getpid()
     assert found["addresses"] == ["127.0.0.1"]
     assert found["process"] == Path("/proc/self/comm").read_text().strip()
@@ -34,8 +34,8 @@ def test_the_process_that_listens_is_named(listening: int) -> None:
 def test_a_port_without_listener_has_nobody() -> None:
     with socket.socket() as bound:
         bound.bind(("127.0.0.1", 0))
-        assert listeners.listeners(bound.getsockname()[1]) == []
-    assert listeners.listeners(None) == []
+        assert listeners.listeners([bound.getsockname()[1]]) == []
+    assert listeners.listeners([]) == []
 
 
 def test_a_listener_on_ipv6_is_found() -> None:
@@ -44,7 +44,7 @@ def test_a_listener_on_ipv6_is_found() -> None:
     with socket.socket(socket.AF_INET6) as server:
         server.bind(("::", 0))
         server.listen()
-        (found,) = listeners.listeners(server.getsockname()[1])
+        (found,) = listeners.listeners([server.getsockname()[1]])
     assert found["addresses"] == ["::"]
 
 
@@ -94,7 +94,7 @@ def test_the_container_behind_a_listener_is_named(
     monkeypatch.setattr(listeners, "processes", lambda port: [process])
     with dockerd(tmp_path / "docker.sock", {"/containers/json": RUNNING}) as host:
         monkeypatch.setenv("DOCKER_HOST", host)
-        assert listeners.listeners(8000) == [{**process, "container": name}]
+        assert listeners.listeners([8000]) == [{"port": 8000, **process, "container": name}]
 
 
 def test_a_silent_dockerd_does_not_hide_the_listener(
@@ -105,4 +105,4 @@ def test_a_silent_dockerd_does_not_hide_the_listener(
     monkeypatch.setattr(listeners, "_ANSWER_TIME", 0.1)
     with dockerd(tmp_path / "docker.sock", None) as host:
         monkeypatch.setenv("DOCKER_HOST", host)
-        assert listeners.listeners(8000) == [{**process, "container": ID}]
+        assert listeners.listeners([8000]) == [{"port": 8000, **process, "container": ID}]

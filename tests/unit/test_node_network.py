@@ -16,7 +16,7 @@ def test_addresses_are_those_of_ip() -> None:
         {"ifname": "down0", "addr_info": []},
         {},
     ]
-    assert network.from_ip(shown) == {"enp1s0f0np0": ["10.0.0.1"], "down0": []}
+    assert network.from_ip(shown) == {"enp1s0f0np0": ["10.0.0.1/24"], "down0": []}
 
 
 def test_without_iproute2_the_kernel_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -25,4 +25,5 @@ def test_without_iproute2_the_kernel_is_asked(monkeypatch: pytest.MonkeyPatch) -
     without = {link["name"]: link for link in network.interfaces()}
     assert without.keys() == with_ip.keys()
     assert "127.0.0.1" in without["lo"]["addresses"]
+    assert "127.0.0.1/8" in without["lo"]["networks"]
     assert without["lo"]["mtu"] == with_ip["lo"]["mtu"] > 0

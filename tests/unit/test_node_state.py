@@ -197,7 +197,7 @@ def test_a_serving_node_is_understood_whole() -> None:
     assert state.current_release == release and state.release(release) is not None
     image = state.image_of(container.labels["pyinfra-vllm.build"])
     assert image is not None and image.id == container.image
-    (listener,) = state.listeners.required
+    (listener,) = (item for item in state.listeners.required if item.port == 8000)
     assert listener.container == container.name
     status = state.agent.required.status
     assert status is not None and (status.phase, status.rank) == ("serving", 0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 from pyinfra.api.exceptions import FactProcessError
@@ -29,7 +30,8 @@ class NodeState(FactBase[State]):
     @staticmethod
     def arguments(query: Query) -> dict[str, Any]:
         """Keyword arguments of ``get_fact``: the script, which takes the way of standard input."""
-        return {"_stdin": _Input([script(query)])}
+        asked = query.model_copy(update={"asked": time.time()})
+        return {"_stdin": _Input([script(asked)])}
 
     @override
     def command(self) -> str:
@@ -38,9 +40,12 @@ class NodeState(FactBase[State]):
     @override
     def process(self, output: list[str]) -> State:
         try:
-            return parse("\n".join(output))
+            found = parse("\n".join(output))
         except UserError as error:
             raise FactProcessError(_reason(output) or str(error)) from None
+        if found.received is None and found.query.asked is not None:
+            return found.model_copy(update={"received": time.time()})
+        return found
 
 
 def _reason(output: list[str]) -> str | None:

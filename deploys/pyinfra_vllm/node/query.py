@@ -22,7 +22,9 @@ class Query(BaseModel):
 
     ``unit`` and ``status_path`` follow from ``gang`` unless given. ``releases`` are the digests
     whose files are wanted with their text beside those of ``current``; none given: all.
-    ``deadline`` is the time in seconds that each part has.
+    ``ports`` are those that listeners are looked for on, the API's among them. ``peers`` are
+    the other nodes' fabric addresses, which are tried at ``peer_port``. ``asked`` is the
+    controller's clock when it asks. ``deadline`` is the time in seconds that each part has.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -42,6 +44,13 @@ class Query(BaseModel):
     composed: tuple[str, ...] = ()
     disks: tuple[str, ...] = (paths.STATE_ROOT, "/tmp", "/var/tmp")
     api_port: int | None = None
+    ports: tuple[int, ...] = ()
+    mounts: tuple[str, ...] = (paths.STATE_ROOT, paths.CACHE_ROOT, "/tmp", "/var/tmp")
+    peers: tuple[str, ...] = ()
+    peer_port: int = 9
+    unit_root: str = paths.UNIT_ROOT
+    composed_root: str = paths.COMPOSED_ROOT
+    asked: float | None = None
     fabric_address: str | None = None
     deadline: float = 5.0
 
@@ -51,5 +60,10 @@ class Query(BaseModel):
         if not isinstance(given, dict):
             return given
         gang = given.get("gang", "main")
-        derived = {"unit": paths.unit(gang), "status_path": paths.status_file(gang)}
+        derived: dict[str, object] = {
+            "unit": paths.unit(gang),
+            "status_path": paths.status_file(gang),
+        }
+        if given.get("api_port") and not given.get("ports"):
+            derived["ports"] = (given["api_port"],)
         return {**derived, **{key: value for key, value in given.items() if value != ""}}

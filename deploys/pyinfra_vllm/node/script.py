@@ -20,6 +20,12 @@ MODULES = (
     "listeners",
     "network",
     "docker",
+    "gpu",
+    "rdma",
+    "mounts",
+    "kernel",
+    "leftovers",
+    "peers",
     "main",
 )
 

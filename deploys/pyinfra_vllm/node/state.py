@@ -11,17 +11,26 @@ from pydantic import Field, ValidationError
 from pyinfra_vllm.errors import UserError
 from pyinfra_vllm.node.models import (
     Agent,
+    Clock,
     Composed,
     Container,
     Disk,
     Docker,
     FileState,
     GangFolder,
+    Gpus,
     Image,
     Interface,
+    Leftovers,
     Listener,
+    Mount,
     PathState,
+    Peer,
+    Pending,
+    Process,
+    Rdma,
     Release,
+    Rule,
     Snapshot,
     System,
     Unit,
@@ -35,7 +44,10 @@ P = TypeVar("P", PathState, FileState, Composed)
 
 
 class NodeState(Model):
-    """Everything that one look at a node tells. Each part may be absent and says why."""
+    """Everything that one look at a node tells. Each part may be absent and says why.
+
+    ``received`` is the controller's clock when the document came.
+    """
 
     schema_version: int = Field(default=SCHEMA, alias="schema")
     query: Query = Query()
@@ -53,6 +65,17 @@ class NodeState(Model):
     composed: Part[dict[str, Composed]] = Part[dict[str, Composed]]()
     listeners: Part[tuple[Listener, ...]] = Part[tuple[Listener, ...]]()
     interfaces: Part[tuple[Interface, ...]] = Part[tuple[Interface, ...]]()
+    rdma: Part[Rdma] = Part[Rdma]()
+    gpus: Part[Gpus] = Part[Gpus]()
+    mounts: Part[dict[str, Mount | None]] = Part[dict[str, Mount | None]]()
+    sysctls: Part[dict[str, str | None]] = Part[dict[str, str | None]]()
+    clock: Part[Clock] = Part[Clock]()
+    pending: Part[Pending] = Part[Pending]()
+    peers: Part[dict[str, Peer]] = Part[dict[str, Peer]]()
+    engines: Part[tuple[Process, ...]] = Part[tuple[Process, ...]]()
+    ageing: Part[tuple[Rule, ...]] = Part[tuple[Rule, ...]]()
+    leftovers: Part[Leftovers] = Part[Leftovers]()
+    received: float | None = None
 
     @property
     def known(self) -> bool:

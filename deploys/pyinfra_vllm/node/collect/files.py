@@ -1,6 +1,6 @@
 """Files and folders: releases, the agent, composed models, local files."""
 
-# ruff: noqa: PTH110, PTH112, PTH115, PTH116, PTH120
+# ruff: noqa: PTH110, PTH112, PTH115, PTH116, PTH120, PTH208
 
 from __future__ import annotations
 
@@ -103,6 +103,14 @@ def read_text(path: str) -> str:
             return file.read()
     except OSError:
         return ""
+
+
+def names_in(folder: str) -> list[str]:
+    """Names in a folder, sorted; none when it isn't there or may not be read."""
+    try:
+        return sorted(os.listdir(folder))
+    except OSError:
+        return []
 
 
 def local_files(paths: Iterable[str]) -> Document:

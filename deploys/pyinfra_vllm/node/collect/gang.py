@@ -28,6 +28,8 @@ UNIT_PROPERTIES = (
     "StatusText",
     "ActiveEnterTimestampMonotonic",
     "InvocationID",
+    "ProtectSystem",
+    "PrivateTmp",
 )
 
 
@@ -139,4 +141,6 @@ def unit_state(shown: dict[str, str]) -> Document:
         "status_text": shown.get("StatusText", ""),
         "active_since": round(time.time() - time.monotonic() + entered) if entered else None,
         "invocation": shown.get("InvocationID", ""),
+        "protect_system": shown.get("ProtectSystem", ""),
+        "private_tmp": shown.get("PrivateTmp") == "yes",
     }

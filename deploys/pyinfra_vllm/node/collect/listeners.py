@@ -1,4 +1,4 @@
-"""Who listens on the API port: by /proc alone, as ``ss`` may be missing."""
+"""Who listens on the ports that a gang needs: by /proc alone, as ``ss`` may be missing."""
 
 # ruff: noqa: PTH115, PTH208
 
@@ -8,6 +8,7 @@ import os
 import re
 import socket
 import struct
+from collections.abc import Iterable
 
 from pyinfra_vllm.node.collect.engine import ask
 from pyinfra_vllm.node.collect.files import read_text
@@ -19,25 +20,25 @@ _CONTAINER = re.compile(r"[0-9a-f]{64}")
 _ANSWER_TIME = 1.0
 
 
-def listeners(port: int | None) -> list[Document]:
-    """The processes on a port, each with the name of the container that it serves, if any.
+def listeners(ports: Iterable[int]) -> list[Document]:
+    """The processes on each port, with the name of the container that they serve, if any.
 
     Without an answer from dockerd the Id of the container stands for its name.
     """
-    found = processes(port)
+    found = [{"port": port, **item} for port in ports for item in processes(port)]
     if not any(item["container_id"] or item["process"] == "docker-proxy" for item in found):
         return [{**item, "container": None} for item in found]
     try:
         running = ask("/containers/json", _ANSWER_TIME)
     except (Unavailable, OSError):
         running = []
-    return [{**item, "container": _container_name(item, port, running)} for item in found]
+    return [{**item, "container": _container_name(item, running)} for item in found]
 
 
-def _container_name(process: Document, port: int | None, running: list[Document]) -> str | None:
+def _container_name(process: Document, running: list[Document]) -> str | None:
     for container in running:
         ports = {item.get("PublicPort") for item in container.get("Ports") or []}
-        behind_proxy = process["process"] == "docker-proxy" and port in ports
+        behind_proxy = process["process"] == "docker-proxy" and process["port"] in ports
         if container["Id"] == process["container_id"] or behind_proxy:
             return str(container["Names"][0]).lstrip("/")
     number: str | None = process["container_id"]

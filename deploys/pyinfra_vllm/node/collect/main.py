@@ -10,7 +10,21 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from pyinfra_vllm.node.collect import cache, docker, files, gang, listeners, network, system
+from pyinfra_vllm.node.collect import (
+    cache,
+    docker,
+    files,
+    gang,
+    gpu,
+    kernel,
+    leftovers,
+    listeners,
+    mounts,
+    network,
+    peers,
+    rdma,
+    system,
+)
 from pyinfra_vllm.node.collect.parts import Document, run_parts
 
 SCHEMA = 1
@@ -32,8 +46,18 @@ def part_functions(query: Document) -> dict[str, Callable[[], object]]:
         "snapshots": partial(cache.snapshots, query["snapshots"]),
         "local_files": partial(files.local_files, query["local_files"]),
         "composed": partial(files.composed, query["composed"]),
-        "listeners": partial(listeners.listeners, query["api_port"]),
+        "listeners": partial(listeners.listeners, query["ports"]),
         "interfaces": network.interfaces,
+        "rdma": rdma.rdma,
+        "gpus": gpu.gpus,
+        "mounts": partial(mounts.mounts, query["mounts"]),
+        "sysctls": kernel.sysctls,
+        "clock": kernel.clock,
+        "pending": kernel.pending,
+        "peers": partial(peers.peers, query["peers"], query["peer_port"]),
+        "engines": leftovers.engines,
+        "ageing": leftovers.ageing,
+        "leftovers": partial(leftovers.leftovers, root, query["unit_root"], query["composed_root"]),
     }
 
 
@@ -43,6 +67,7 @@ def subjects(query: Document) -> dict[str, str]:
     return {
         **dict.fromkeys(("docker", "images", "containers"), "dockerd"),
         "unit": "systemd",
+        "gpus": "nvidia-smi",
         "snapshots": f"the file system of {', '.join(hubs)}",
         "local_files": f"the file system of {', '.join(query['local_files'])}",
     }

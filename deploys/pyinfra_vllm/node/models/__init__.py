@@ -1,6 +1,6 @@
 """The parts of the node state. Sizes are bytes, times Unix seconds."""
 
-from pyinfra_vllm.node.models.docker import Container, Docker, Image, Mount
+from pyinfra_vllm.node.models.docker import Bind, Container, Docker, Image
 from pyinfra_vllm.node.models.files import (
     Composed,
     ComposedEntry,
@@ -9,12 +9,24 @@ from pyinfra_vllm.node.models.files import (
     Snapshot,
     SnapshotEntry,
 )
-from pyinfra_vllm.node.models.gang import Agent, AgentStatus, GangFolder, LastFailure, Release, Unit
-from pyinfra_vllm.node.models.machine import Disk, Interface, Listener, System
+from pyinfra_vllm.node.models.gang import (
+    Agent,
+    AgentStatus,
+    GangFolder,
+    LastFailure,
+    Leftovers,
+    Release,
+    Unit,
+)
+from pyinfra_vllm.node.models.gpu import Gpu, GpuProcess, Gpus
+from pyinfra_vllm.node.models.machine import Clock, Disk, Mount, Pending, Process, Rule, System
+from pyinfra_vllm.node.models.network import Gid, Interface, Listener, Peer, Rdma, RdmaPort
 
 __all__ = [
     "Agent",
     "AgentStatus",
+    "Bind",
+    "Clock",
     "Composed",
     "ComposedEntry",
     "Container",
@@ -22,13 +34,24 @@ __all__ = [
     "Docker",
     "FileState",
     "GangFolder",
+    "Gid",
+    "Gpu",
+    "GpuProcess",
+    "Gpus",
     "Image",
     "Interface",
     "LastFailure",
+    "Leftovers",
     "Listener",
     "Mount",
     "PathState",
+    "Peer",
+    "Pending",
+    "Process",
+    "Rdma",
+    "RdmaPort",
     "Release",
+    "Rule",
     "Snapshot",
     "SnapshotEntry",
     "System",

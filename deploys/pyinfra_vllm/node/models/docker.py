@@ -33,7 +33,9 @@ class Image(Model):
     created: str = ""
 
 
-class Mount(Model):
+class Bind(Model):
+    """What a container sees of the node at ``target``."""
+
     source: str
     target: str
     read_only: bool
@@ -58,7 +60,7 @@ class Container(Model):
     network: str = ""
     gpu: bool = False
     uses_api_port: bool = False
-    mounts: tuple[Mount, ...] = ()
+    mounts: tuple[Bind, ...] = ()
 
     @property
     def running(self) -> bool:

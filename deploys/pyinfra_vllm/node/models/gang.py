@@ -25,6 +25,8 @@ class Unit(Model):
     status_text: str = ""
     active_since: int | None = None
     invocation: str = ""
+    protect_system: str = ""
+    private_tmp: bool = False
 
     @property
     def exists(self) -> bool:
@@ -85,3 +87,12 @@ class Agent(Model):
     sha256: str | None = None
     mode: str | None = None
     status: AgentStatus | None = None
+
+
+class Leftovers(Model):
+    """Names of what lies on the node: gangs, units, composed models (``gang/release``)."""
+
+    gangs: tuple[str, ...] = ()
+    units: tuple[str, ...] = ()
+    composed: tuple[str, ...] = ()
+    share: bool = False

@@ -1,4 +1,4 @@
-"""The machine, its network and who listens there."""
+"""The machine: kernel, memory, disks, clock."""
 
 from __future__ import annotations
 
@@ -32,26 +32,46 @@ class Disk(Model):
     device: int
 
 
-class Listener(Model):
-    """A process on the API port; ``pid`` 0: it can't be seen. ``command`` has secrets masked.
+class Mount(Model):
+    """A mounted file system."""
 
-    ``container`` is the name of the container that it belongs to or (docker-proxy) serves.
+    mount_point: str
+    type: str
+    source: str = ""
+    options: tuple[str, ...] = ()
+
+
+class Clock(Model):
+    """``synchronised`` with a time server; None when the kernel can't be asked."""
+
+    synchronised: bool | None = None
+
+
+class Pending(Model):
+    """What is installed, which may not be what runs; None where it can't be told.
+
+    ``reboot`` names the packages that ask for one; None when nothing does.
     """
 
+    kernel: str | None = None
+    driver: str | None = None
+    docker: str | None = None
+    reboot: tuple[str, ...] | None = None
+
+
+class Rule(Model):
+    """A line of tmpfiles.d(5) about ageing."""
+
+    type: str
+    path: str
+    age: str | None = None
+
+
+class Process(Model):
+    """A process that looks like an inference engine; secrets of its command are masked."""
+
     pid: int
-    process: str = ""
     command: tuple[str, ...] = ()
-    addresses: tuple[str, ...] = ()
-    container: str | None = None
+    user: str = ""
+    memory: int = 0
     container_id: str | None = None
-
-
-class Interface(Model):
-    """``speed`` in Mb/s, None where the link has none."""
-
-    name: str
-    addresses: tuple[str, ...] = ()
-    mtu: int = 0
-    state: str = ""
-    mac: str = ""
-    speed: int | None = None
