@@ -137,5 +137,8 @@ RUN --mount=type=bind,source=verify.py,target=/run/verify.py \
         --import flashinfer \
         --import lmcache \
         --import deep_gemm
+RUN --mount=type=bind,source=flags.py,target=/run/flags.py \
+    mkdir -p /usr/share/pyinfra-vllm \
+    && python /run/flags.py > /usr/share/pyinfra-vllm/flags.json
 ENTRYPOINT []
 CMD ["vllm", "serve", "--help"]

@@ -47,5 +47,8 @@ RUN --mount=type=bind,source=verify.py,target=/run/verify.py \
         --version torch=2.13.0+cpu \
         --import vllm \
         --import vllm.v1.worker.cpu_worker
+RUN --mount=type=bind,source=flags.py,target=/run/flags.py \
+    mkdir -p /usr/share/pyinfra-vllm \
+    && python /run/flags.py > /usr/share/pyinfra-vllm/flags.json
 ENTRYPOINT []
 CMD ["vllm", "serve", "--help"]
