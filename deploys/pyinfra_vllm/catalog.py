@@ -98,7 +98,8 @@ def _unknown(value: str, known: Sequence[str]) -> str:
         return f"there are no recipes; a recipe is a file recipes/NAME/{FILE}"
     near = _near(value, known)
     if near:
-        return f"no recipe has this name or this part in its name; did you mean {' or '.join(near)}?"
+        meant = " or ".join(near)
+        return f"no recipe has this name or this part in its name; did you mean {meant}?"
     more = f" and {len(known) - _MOST_LISTED} more" if len(known) > _MOST_LISTED else ""
     listed = ", ".join(known[:_MOST_LISTED])
     return f"no recipe has this name or this part in its name; there are: {listed}{more}"

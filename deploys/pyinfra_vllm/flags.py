@@ -35,6 +35,10 @@ _SHORTEST_BEGINNING = {
     "--served-model-name": "--served",
     "--host": "--hos",
     "--port": "--por",
+    "--api-key": "--api-k",
+    "--hf-token": "--hf-t",
+    "--ssl-keyfile": "--ssl-keyf",
+    "--ssl-certfile": "--ssl-cert",
 }
 """Flags that the launcher must not miss, with the least that no other flag begins with."""
 

@@ -3,25 +3,35 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    ValidationError,
-    model_validator,
-)
+from pydantic import AfterValidator, Field, ValidationError, model_validator
 
 from pyinfra_vllm import recipe_checks, toml, words
 from pyinfra_vllm.errors import UserError
+from pyinfra_vllm.recipe_tables import (
+    Argument,
+    Backend,
+    ComposedModel,
+    Engine,
+    Folder,
+    FrozenList,
+    Image,
+    Line,
+    LocalFile,
+    Positive,
+    ReferencePoint,
+    Repo,
+    Secret,
+    Size,
+    Source,
+    Table,
+    Value,
+    Word,
+)
 from pyinfra_vllm.validation import ContradictionError, describe, shown
 
-
-def _frozen_list(value: Any) -> Any:
-    return tuple(value) if isinstance(value, list) else value
+__all__ = ["ComposedModel", "LocalFile", "Recipe", "ReferencePoint", "Source", "load"]
 
 
 def _variable(name: str) -> str:
@@ -30,61 +40,10 @@ def _variable(name: str) -> str:
     return words.variable(name)
 
 
-_List = BeforeValidator(_frozen_list)
-Line = Annotated[str, AfterValidator(words.filled)]
-Argument = Annotated[str, AfterValidator(words.argument)]
-Word = Annotated[str, AfterValidator(words.first_word)]
 Variable = Annotated[str, AfterValidator(_variable)]
-Value = Annotated[str, AfterValidator(words.plain)]
-Image = Annotated[str, AfterValidator(words.image)]
-Folder = Annotated[str, AfterValidator(words.folder)]
-Repo = Annotated[str, AfterValidator(words.repo)]
-Revision = Annotated[str, AfterValidator(words.revision)]
-AbsolutePath = Annotated[str, AfterValidator(words.absolute)]
-Size = Annotated[str, AfterValidator(words.size)]
-Positive = Annotated[int, AfterValidator(words.positive)]
-Engine = Annotated[str, AfterValidator(words.engine)]
-Backend = Annotated[str, AfterValidator(words.backend)]
 
 
-class _Table(BaseModel):
-    model_config = ConfigDict(strict=True, frozen=True, extra="forbid")
-
-
-class Source(_Table):
-    """A repository whose whole snapshot is linked into the composed model."""
-
-    repo: Repo = Field(description="Hugging Face repository, as org/name.")
-    revision: Revision | None = Field(
-        default=None,
-        description="Commit, tag or branch of the repository; "
-        "without it, what refs/main names in the cache of each node.",
-    )
-
-
-class LocalFile(_Table):
-    """A file on the node's own disk that replaces one of the same name."""
-
-    host: AbsolutePath = Field(
-        description="Path of the file on the node. It is hard-linked under its base name "
-        "at the root of the mount, where it wins over a source's file of that name.",
-    )
-
-
-class ComposedModel(_Table):
-    """The directory of links that is mounted as the model."""
-
-    mount: AbsolutePath = Field(description="Where the container sees the model.")
-    sources: Annotated[tuple[Source, ...], _List] = Field(
-        description="Repositories whose whole snapshots are linked, in this order; at least one.",
-    )
-    local_files: Annotated[tuple[LocalFile, ...], _List] = Field(
-        default=(),
-        description="Files on the node's own disk, hard-linked over the links of the sources.",
-    )
-
-
-class Recipe(_Table):
+class Recipe(Table):
     """What a gang serves: engine, image, model, arguments, environment, composed model."""
 
     engine: Engine = Field(description='The engine; "vllm" is the only one.')
@@ -122,11 +81,11 @@ class Recipe(_Table):
         default=None,
         description="Size of the container's /dev/shm, such as 32gb; without it, docker's default.",
     )
-    entrypoint: Annotated[tuple[Word, ...], _List] = Field(
+    entrypoint: Annotated[tuple[Word, ...], FrozenList] = Field(
         default=("vllm", "serve"),
         description="First words of the command line, instead of the image's own entrypoint.",
     )
-    args: Annotated[tuple[Argument, ...], _List] = Field(
+    args: Annotated[tuple[Argument, ...], FrozenList] = Field(
         default=(),
         description="Words that follow entrypoint and model, in this order; "
         "a word in shell quotes loses them.",
@@ -140,9 +99,18 @@ class Recipe(_Table):
         description="Links on each node that are mounted as the model; "
         "without it, the engine gets model and reads the cache.",
     )
+    secrets: Annotated[tuple[Secret, ...], FrozenList] = Field(
+        default=(),
+        description="Names of variables of the engine whose values are secret, such as "
+        "VLLM_API_KEY; each node's vllm_secrets file or the controller's environment has them.",
+    )
     start_timeout: Positive = Field(
         default=3600,
         description="Seconds from the start of the engines to the first completion.",
+    )
+    reference_points: Annotated[tuple[ReferencePoint, ...], FrozenList] = Field(
+        default=(),
+        description="Measurements to compare with, for people; nothing depends on them.",
     )
 
     @model_validator(mode="after")

@@ -30,6 +30,7 @@ _API_SERVER = "vllm.entrypoints.openai.api_server"
 def problems(recipe: Recipe) -> list[Problem]:
     """Everything in ``recipe`` that contradicts something else in it."""
     found = [*_image(recipe), *_sizes(recipe), *_entrypoint(recipe), *_args(recipe)]
+    found += _secrets(recipe)
     if recipe.composed_model is not None:
         found += _composed(recipe.composed_model)
     return found
@@ -78,6 +79,14 @@ def _args(recipe: Recipe) -> Iterator[Problem]:
         if len(one.values) != 1 or not _is_port(one.values[0]):
             given = " ".join(one.values) or "nothing"
             yield f"args[{one.index}]", f"--port expects a port from 1 to 65535, got {given}"
+
+
+def _secrets(recipe: Recipe) -> Iterator[Problem]:
+    for index, name in enumerate(recipe.secrets):
+        if name in recipe.env:
+            yield f"secrets[{index}]", f"{name} is in [env] too; leave it out there"
+        if name in recipe.secrets[:index]:
+            yield f"secrets[{index}]", f"{name} is there twice"
 
 
 def _twice(recipe: Recipe, flag: str, key: str) -> Iterator[Problem]:

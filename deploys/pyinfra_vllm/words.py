@@ -38,7 +38,7 @@ def unquote(word: str) -> str:
 
 def argument(word: str) -> str:
     """One word of args: unquoted, and no flag that the launcher owns."""
-    return managed.refuse_word(plain(unquote(word)))
+    return managed.refuse_value(managed.refuse_word(plain(unquote(word))))
 
 
 def first_word(word: str) -> str:
@@ -55,6 +55,11 @@ def plain(text: str) -> str:
     return text
 
 
+def value(text: str) -> str:
+    """A value of args or of a variable: plain, and nobody's key."""
+    return managed.refuse_value(plain(text))
+
+
 def filled(text: str) -> str:
     """Text that isn't empty and is on one line."""
     if not text.strip() or not text.isprintable():
@@ -67,6 +72,20 @@ def variable(name: str) -> str:
     if not _VARIABLE.fullmatch(name):
         raise ValueError("expected the name of a variable: letters, digits and _")
     return managed.refuse_variable(name)
+
+
+def secret(name: str) -> str:
+    """The name of an environment variable whose value is secret."""
+    if not _VARIABLE.fullmatch(name):
+        raise ValueError("expected the name of a variable: letters, digits and _; never its value")
+    return managed.refuse_secret(name)
+
+
+def measured(number: float) -> float:
+    """A measured number: above 0 and finite."""
+    if not 0 < number < float("inf"):
+        raise ValueError(f"expected a number above 0, got {got(number)}")
+    return number
 
 
 def image(text: str) -> str:

@@ -41,7 +41,8 @@ WRONG_KEYS: dict[str, tuple[dict[str, str | None], str]] = {
         {"zzz": "1"},
         "zzz: unknown key; known here: args, build_profile, composed_model, distributed_backend, "
         "docker_image, docker_image_dir, engine, entrypoint, env, model, name, parent_model, "
-        "pipeline_parallel_size, required_nodes, shm_size, start_timeout, tensor_parallel_size",
+        "pipeline_parallel_size, reference_points, required_nodes, secrets, shm_size, "
+        "start_timeout, tensor_parallel_size",
     ),
     "missing": ({"model": None}, "model: missing: The checkpoint, as a Hugging Face repository."),
     "number_for_text": (

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from pyinfra_vllm import managed
 from pyinfra_vllm.recipe import load
 from recipe_files import WHERE, Write, message, writer
 
@@ -134,3 +135,62 @@ def test_variable_that_is_not_the_recipes_is_refused(name: str, value: str, writ
 def test_env_keeps_order_empty_values_and_other_nccl_variables(write: Write) -> None:
     recipe = load(write('[env]\nNCCL_BUFFSIZE = "1"\nB = ""\nA = "x\\ny"'))
     assert list(recipe.env.items()) == [("NCCL_BUFFSIZE", "1"), ("B", ""), ("A", "x\ny")]
+
+
+@pytest.mark.parametrize(
+    ("args", "place"),
+    [
+        ('"--config", "x.yaml"', "args[0]: --config doesn't belong here: what that file sets"),
+        ('"--uds=/run/x"', "args[0]: --uds doesn't belong here: the launcher asks the head"),
+        ('"--ssl_keyfile", "x"', "args[0]: --ssl_keyfile (that is --ssl-keyfile) doesn't belong"),
+    ],
+)
+def test_flags_that_the_launcher_cannot_live_with_are_refused(
+    args: str, place: str, write: Write
+) -> None:
+    assert message(write(args=f"[{args}]")).startswith(f"{WHERE}: {place}")
+
+
+@pytest.mark.parametrize("name", [*managed.REFUSED_ENVIRONMENT, *managed.ENVIRONMENT])
+def test_every_near_miss_says_where_it_belongs(name: str, write: Write) -> None:
+    said = message(write(f'[env]\n{name} = "1"'))
+    assert said.startswith(f"{WHERE}: env.{name}: ")
+    assert message(write(secrets=f'["{name}"]')).startswith(f"{WHERE}: secrets[0]: ")
+
+
+KEY = "sk-planted-secret-0123456789abcdef"
+
+
+@pytest.mark.parametrize(
+    ("changes", "tail", "place", "remedy"),
+    [
+        ({"args": f'["--api-key", "{KEY}"]'}, "", "args[0]", "VLLM_API_KEY"),
+        ({"args": f'["--api_key={KEY}"]'}, "", "args[0]", "VLLM_API_KEY"),
+        ({"args": f'["--api-k", "{KEY}"]'}, "", "args[0]", "VLLM_API_KEY"),
+        ({"args": f'["--hf-token={KEY}"]'}, "", "args[0]", "HF_TOKEN"),
+        ({}, f'[env]\nVLLM_API_KEY = "{KEY}"', "env.VLLM_API_KEY", "VLLM_API_KEY"),
+        ({}, '[env]\nHF_TOKEN = "x"', "env.HF_TOKEN", "HF_TOKEN"),
+        ({"args": f'["--hf-overrides", "{KEY}"]'}, "", "args[1]", "VLLM_API_KEY"),
+        ({}, f'[env]\nANY = "{KEY}"', "env.ANY", "VLLM_API_KEY"),
+    ],
+)
+def test_a_secret_in_a_recipe_is_refused_with_its_place_and_never_shown(
+    changes: dict[str, str], tail: str, place: str, remedy: str, write: Write
+) -> None:
+    said = message(write(tail, **changes))
+    assert said.splitlines()[0].startswith(f"{WHERE}: {place}: ")
+    assert f'secrets = ["{remedy}"]' in said
+    assert "planted" not in said
+
+
+@pytest.mark.parametrize("name", ["DOCKER_HOST", "PATH", "https_proxy", "A=b", ""])
+def test_a_secret_has_a_name_that_docker_itself_does_not_read(name: str, write: Write) -> None:
+    assert message(write(secrets=f'["{name}"]')).startswith(f"{WHERE}: secrets[0]: ")
+
+
+def test_a_secret_is_no_variable_too(write: Write) -> None:
+    said = message(write('[env]\nA = "1"', secrets='["A", "B", "B"]'))
+    assert said.splitlines() == [
+        f"{WHERE}: secrets[0]: A is in [env] too; leave it out there",
+        f"{WHERE}: secrets[2]: B is there twice",
+    ]
