@@ -31,10 +31,15 @@ def find(value: object, nodes: int | None = None) -> Found:
     ``required_nodes`` is ``nodes`` is meant. Only the recipes in question are read.
     UserError names the nearest recipes, or all candidates.
     """
+    path = path_of(value, nodes)
+    return Found(_name_of(path), path, load(path))
+
+
+def path_of(value: object, nodes: int | None = None) -> Path:
+    """The file of the recipe that :func:`find` would load. UserError as there."""
     if not isinstance(value, str) or not value.strip():
         raise UserError(_not_text(value))
-    path = _path_of(value) if _is_path(value) else _path_by_name(value, nodes)
-    return Found(_name_of(path), path, load(path))
+    return _path_of(value) if _is_path(value) else _path_by_name(value, nodes)
 
 
 def names() -> dict[str, Path]:

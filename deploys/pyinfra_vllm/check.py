@@ -1,0 +1,67 @@
+"""Everything that can be known to be wrong with recipes without a node. Pure but for files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+
+from pyinfra_vllm import catalog, flag_cache, flag_list, image
+from pyinfra_vllm.errors import UserError
+from pyinfra_vllm.flag_list import FlagList
+from pyinfra_vllm.recipe import Recipe, load
+from pyinfra_vllm.validation import shown
+
+
+@dataclass
+class Report:
+    """``findings``: one line each. ``unchecked``: images whose flags aren't known here."""
+
+    recipes: int = 0
+    findings: list[str] = field(default_factory=list)
+    unchecked: set[str] = field(default_factory=set)
+
+
+def check(recipes: Sequence[str] = ()) -> Report:
+    """Findings about these recipes (names, parts of names, paths); none given: about all."""
+    report = Report()
+    paths = list(catalog.names().values()) if not recipes else []
+    for value in recipes:
+        try:
+            paths.append(catalog.path_of(value))
+        except UserError as error:
+            report.findings += str(error).splitlines()
+    for path in dict.fromkeys(paths):
+        report.recipes += 1
+        report.findings += _findings(path, report.unchecked)
+    return report
+
+
+def flag_findings(recipe: Recipe, known: FlagList) -> Iterator[str]:
+    """What the image's own ``vllm serve`` would refuse, as ``args[3]: --flag: …``."""
+    for index, text in flag_list.findings(known, recipe.args):
+        yield f"args[{index}]: {text}"
+
+
+def _findings(path: Path, unchecked: set[str]) -> Iterator[str]:
+    try:
+        recipe = load(path)
+    except UserError as error:
+        yield from str(error).splitlines()
+        return
+    try:
+        build = _build_digest(recipe.docker_image_dir, recipe.build_profile)
+    except UserError as error:
+        yield from (f"{shown(path)}: docker_image_dir: {line}" for line in str(error).splitlines())
+        return
+    known = flag_cache.known(build) if build else None
+    if known is None or recipe.entrypoint != flag_list.ENTRYPOINT:
+        unchecked.add(recipe.docker_image)
+        return
+    yield from (f"{shown(path)}: {text}" for text in flag_findings(recipe, known))
+
+
+@cache
+def _build_digest(image_dir: str | None, profile: str | None) -> str | None:
+    return image.build_of(image_dir, profile, "image").digest if image_dir else None
