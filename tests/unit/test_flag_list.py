@@ -38,7 +38,7 @@ WRONG = {
     "broken JSON": (
         ["--engram-config", '{"cpu_offload":false'],
         "--engram-config: broken JSON at character 21: Expecting ',' delimiter, "
-        'near "\\"cpu_offload\\":false"',
+        'near "{\\"cpu_offload\\":false"',
     ),
     "no whole number": (
         ["--max-num-seqs", "four"],
