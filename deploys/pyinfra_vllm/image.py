@@ -12,6 +12,7 @@ from pyinfra_vllm import image_files, image_profile
 from pyinfra_vllm.errors import UserError
 from pyinfra_vllm.image_dockerfile import dockerfile, refuse_absent
 from pyinfra_vllm.image_files import DOCKERFILE, ImageFiles
+from pyinfra_vllm.image_profile import Resources
 
 LABEL = "pyinfra-vllm.build"
 """The image label that holds the build digest; not in the Dockerfile, which the digest covers."""
@@ -39,8 +40,15 @@ class Build:
     """Where the image differs from what its authors publish, for people."""
     known_defects: tuple[str, ...] = ()
     """Faults of these versions, for people."""
+    machine: str = ""
+    """What ``uname -m`` prints where the image runs; empty where nobody says."""
+    cuda: str | None = None
+    gpus: tuple[str, ...] = ()
+    """Compute capabilities that it is compiled for, such as ``12.1a``."""
     arguments: Mapping[str, str] = field(default_factory=dict)
     """Build arguments that limit the build and don't shape the result."""
+    needs: Resources = field(default_factory=Resources)
+    """What the build takes of the node that it runs on, as far as the profile says it."""
 
 
 def build_of(image_dir: str, profile: str | None, tag: str) -> Build:
@@ -110,8 +118,10 @@ def _from_profile(files: ImageFiles, template: str, name: str | None, tag: str) 
     origin = f"{files.where}/profiles/{name}.toml"
     context = files.context()
     refuse_absent(profile, context, origin)
-    context[DOCKERFILE] = dockerfile(template, profile, origin).encode()
-    limits = profile.resources
+    text = dockerfile(template, profile, origin)
+    context |= files.shared(text)
+    context[DOCKERFILE] = text.encode()
+    limits = profile.resources or Resources()
     return Build(
         tag=tag,
         digest=_digest(context),
@@ -120,7 +130,11 @@ def _from_profile(files: ImageFiles, template: str, name: str | None, tag: str) 
         origin=origin,
         deviations=profile.deviations,
         known_defects=profile.known_defects,
-        arguments={"JOB_GIB": str(limits.job_gib)} if limits else {},
+        machine=profile.target.machine,
+        cuda=profile.target.cuda,
+        gpus=profile.target.gpus,
+        arguments={"JOB_GIB": str(limits.job_gib)} if limits.job_gib else {},
+        needs=limits,
     )
 
 

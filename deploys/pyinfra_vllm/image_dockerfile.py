@@ -54,7 +54,7 @@ def dockerfile(template: str, profile: Profile, origin: str) -> str:
         source=_by_name(sources, f"{origin}: sources", asked),
     )
     unused = watched.unused()
-    if "JOB_GIB" in text:
+    if "JOB_GIB" in text or profile.resources is None or profile.resources.job_gib is None:
         unused -= {"resources"}
     unused |= {name for name in (*images, *sources) if name not in asked}
     if unused:

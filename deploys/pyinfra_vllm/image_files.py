@@ -7,7 +7,8 @@ Either a plain ``Dockerfile``, taken as it is with all files beside it, or
     context/...              files for the build, as they are
 
 ``templates/images/shared/`` has the files that every rendered Dockerfile can
-use. A file in the working directory's templates/ wins over the package's.
+use; those that it names are in its build context. A file in the working
+directory's templates/ wins over the package's.
 """
 
 from __future__ import annotations
@@ -57,12 +58,18 @@ class ImageFiles:
         return {name: path.read_bytes() for name, path in self.paths.items()}
 
     def context(self) -> dict[str, bytes]:
-        """The build context of a Dockerfile.j2, without the Dockerfile."""
-        files = {name: path.read_bytes() for name, path in _files(_SHARED).items()}
-        for name, path in self.paths.items():
-            if name.startswith(_CONTEXT):
-                files[name.removeprefix(_CONTEXT)] = path.read_bytes()
-        return files
+        """The build context of a Dockerfile.j2, without the Dockerfile and shared files."""
+        return {
+            name.removeprefix(_CONTEXT): path.read_bytes()
+            for name, path in self.paths.items()
+            if name.startswith(_CONTEXT)
+        }
+
+    @staticmethod
+    def shared(dockerfile: str) -> dict[str, bytes]:
+        """The shared files that ``dockerfile`` names: no other shapes the image."""
+        files = _files(_SHARED).items()
+        return {name: path.read_bytes() for name, path in files if name in dockerfile}
 
     def profile(self, name: str | None) -> Path:
         """The file of profile ``name``. UserError says which there are."""

@@ -50,6 +50,9 @@ Digest = Annotated[str, _known_or_todo("sha256:[0-9a-f]{64}", "sha256: and 64 he
 Sha256 = Annotated[str, _known_or_todo("[0-9a-f]{64}", "64 hex digits")]
 GitHash = Annotated[str, _known_or_todo("[0-9a-f]{40}", "a full hash of 40 hex digits")]
 Pin = Annotated[str, _known_or_todo(r"[0-9A-Za-z][0-9A-Za-z.+~:!-]*", "one version")]
+Waiver = Annotated[
+    str, _known_or_todo(r"[\w.-]+:[\w.-]+", 'a distribution and what it declares, as "a:b"')
+]
 Gpu = Annotated[str, _known_or_todo(r"\d+\.\d[af]?", "a compute capability such as 12.1a")]
 Positive = Annotated[int, AfterValidator(words.positive)]
 
@@ -115,7 +118,16 @@ class Apt(_Table):
 class Resources(_Table):
     """What a build may use. It never shapes the result, so no digest covers it."""
 
-    job_gib: Positive = Field(description="memory to reckon with for one compile job, in GiB")
+    job_gib: Positive | None = Field(
+        default=None, description="memory to reckon with for one compile job, in GiB"
+    )
+    disk_gib: Positive | None = Field(
+        default=None, description="room that the build needs on docker's disk, in GiB"
+    )
+    memory_gib: Positive | None = Field(
+        default=None, description="memory that the build takes at its peak, in GiB"
+    )
+    minutes: Positive | None = Field(default=None, description="how long a build takes")
 
 
 class Profile(_Table):
@@ -136,6 +148,12 @@ class Profile(_Table):
     )
     imports: Annotated[tuple[Line, ...], _List] = Field(
         default=(), description="modules that must import at the end of the build"
+    )
+    compiled: Annotated[tuple[Line, ...], _List] = Field(
+        default=(), description="distributions whose libraries must hold code for target.gpus"
+    )
+    waived: Annotated[tuple[Waiver, ...], _List] = Field(
+        default=(), description='requirements that the lock breaks on purpose, as "vllm:xformers"'
     )
     apt: Apt = Apt()
     sources: Annotated[tuple[Source, ...], _List] = ()

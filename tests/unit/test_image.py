@@ -17,7 +17,11 @@ from pyinfra_vllm.image import LABEL, build_command, build_of, context_tar
 from unit.images import PROFILE, TEMPLATE, plain, toy
 
 GOLDEN = Path(__file__).parent / "golden"
-SHIPPED = [("vllm-cpu", "vllm-cpu"), ("glm53-jovian-r27", "jovian-r37-ds41")]
+SHIPPED = [
+    ("vllm-cpu", "vllm-cpu"),
+    ("glm53-jovian-r27", "jovian-r37-ds41"),
+    ("glm53-jovian-r27", "jovian-r36-ds41"),
+]
 
 
 @pytest.fixture(autouse=True)
@@ -55,11 +59,17 @@ def test_an_image_with_unknown_facts_renders_and_refuses_to_build() -> None:
     assert "images[devel].digest" in build.missing
     assert "sources[vllm].tree" in build.missing
     assert "sources[vllm].commit" not in build.missing
+    assert "sources[lmcache].tree" not in build.missing
     assert "patches[2].sha256" in build.missing
     with pytest.raises(UserError) as refused:
         build_command(build)
     assert all(path in str(refused.value) for path in build.missing)
     assert "profiles/jovian-r37-ds41.toml" in str(refused.value)
+
+
+def test_a_release_known_by_short_hashes_only_lacks_its_commits() -> None:
+    build = build_of("glm53-jovian-r27", "jovian-r36-ds41", "jovian-r36-ds41:local")
+    assert {"sources[vllm].commit", "sources[b12x].commit"} <= set(build.missing)
 
 
 def test_deviations_and_known_defects_are_there_to_be_shown() -> None:
@@ -122,6 +132,14 @@ def test_another_file_in_the_context_is_another_digest(tmp_path: Path) -> None:
     before = digest()
     (folder / "context" / "second.txt").write_text("")
     assert digest() != before
+
+
+def test_a_shared_file_that_no_step_uses_is_not_in_the_digest(tmp_path: Path) -> None:
+    template = toy(tmp_path) / "Dockerfile.j2"
+    before = build_of("toy", "one", "toy:1")
+    assert "verify.py" not in before.files
+    template.write_text(TEMPLATE + "COPY verify.py /\n")
+    assert "verify.py" in build_of("toy", "one", "toy:1").files
 
 
 def test_tag_comments_and_words_for_people_are_not_in_the_digest(tmp_path: Path) -> None:

@@ -66,6 +66,8 @@ def test_a_directory_with_both_kinds_of_dockerfile_is_named(tmp_path: Path) -> N
         ("imports = 'vllm'\n", 'imports: expected a list, got "vllm"'),
         ("versions = {a = '>1'}\n", "expected one version"),
         ("[resources]\njob_gib = 0\n", "resources.job_gib"),
+        ("compiled = ['vllm']\n", "compiled: templates/images/toy/Dockerfile.j2 uses none of it"),
+        ("waived = ['torch']\n", "waived[0]: expected a distribution and what it declares, as"),
         ("[apt.biuld]\n", "apt.biuld: unknown key; did you mean build?"),
     ],
 )

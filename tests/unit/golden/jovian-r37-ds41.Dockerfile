@@ -13,7 +13,8 @@ RUN apt-get update \
 ENV UV_SYSTEM_CERTS=1 UV_LINK_MODE=copy UV_NO_PROGRESS=1 \
     PATH=/opt/vllm/bin:/opt/uv/bin:/usr/local/cuda/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
     TORCH_CUDA_ARCH_LIST="12.1a" \
-    CUTE_DSL_ARCH=sm_121a
+    CUTE_DSL_ARCH=sm_121a \
+    FLASH_KDA_CUDA_ARCHS="121a"
 COPY uv.txt /build/
 RUN python3 -m venv /opt/uv \
     && /opt/uv/bin/pip install --no-cache-dir --require-hashes --requirement /build/uv.txt
@@ -34,7 +35,7 @@ RUN --mount=type=bind,source=fetch_source.sh,target=/build/fetch_source.sh \
         /src/vllm
 ARG JOB_GIB
 RUN --mount=type=bind,source=build_wheel.sh,target=/build/build_wheel.sh \
-    --mount=type=cache,target=/root/.cache/ccache \
+    --mount=type=cache,target=/root/.cache/ccache,sharing=locked \
     bash /build/build_wheel.sh /src/vllm /wheels
 
 FROM toolchain AS b12x
@@ -46,43 +47,43 @@ RUN --mount=type=bind,source=fetch_source.sh,target=/build/fetch_source.sh \
         /src/b12x
 ARG JOB_GIB
 RUN --mount=type=bind,source=build_wheel.sh,target=/build/build_wheel.sh \
-    --mount=type=cache,target=/root/.cache/ccache \
+    --mount=type=cache,target=/root/.cache/ccache,sharing=locked \
     bash /build/build_wheel.sh /src/b12x /wheels
 
 FROM toolchain AS lmcache
 RUN --mount=type=bind,source=fetch_source.sh,target=/build/fetch_source.sh \
     bash /build/fetch_source.sh \
-        todo \
+        https://github.com/local-inference-lab/LMCache \
         29bc5a2efde737c436b04499eb62cd1776cebeec \
-        todo \
+        5a88a1ea9d2627c76288d056e7193f7454669b64 \
         /src/lmcache
 ARG JOB_GIB
 RUN --mount=type=bind,source=build_wheel.sh,target=/build/build_wheel.sh \
-    --mount=type=cache,target=/root/.cache/ccache \
+    --mount=type=cache,target=/root/.cache/ccache,sharing=locked \
     bash /build/build_wheel.sh /src/lmcache /wheels
 
 FROM toolchain AS flashkda
 RUN --mount=type=bind,source=fetch_source.sh,target=/build/fetch_source.sh \
     bash /build/fetch_source.sh \
-        todo \
+        https://github.com/vllm-project/FlashKDA \
         3b225bf26bb8e218928a1fe14751cb48cf31d11b \
-        todo \
+        e8cf226562e56d0817462de76a614d32a83409ef \
         /src/flashkda
 ARG JOB_GIB
 RUN --mount=type=bind,source=build_wheel.sh,target=/build/build_wheel.sh \
-    --mount=type=cache,target=/root/.cache/ccache \
+    --mount=type=cache,target=/root/.cache/ccache,sharing=locked \
     bash /build/build_wheel.sh /src/flashkda /wheels
 
 FROM toolchain AS deepgemm
 RUN --mount=type=bind,source=fetch_source.sh,target=/build/fetch_source.sh \
     bash /build/fetch_source.sh \
-        todo \
+        https://github.com/deepseek-ai/DeepGEMM \
         8b1392b978f5a03c828dd1711090d7fb50958b8a \
         todo \
         /src/deepgemm
 ARG JOB_GIB
 RUN --mount=type=bind,source=build_wheel.sh,target=/build/build_wheel.sh \
-    --mount=type=cache,target=/root/.cache/ccache \
+    --mount=type=cache,target=/root/.cache/ccache,sharing=locked \
     bash /build/build_wheel.sh /src/deepgemm /wheels
 
 FROM toolchain AS assembled
@@ -106,6 +107,12 @@ RUN --mount=type=bind,source=todo,target=/build/cutlass.patch \
     echo "todo  /build/cutlass.patch" | sha256sum --check --strict \
     && site=$(/opt/vllm/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))') \
     && patch --batch --forward --strip 1 --directory "$site" --input /build/cutlass.patch
+RUN --mount=type=bind,source=gpus.py,target=/build/gpus.py \
+    /opt/vllm/bin/python /build/gpus.py \
+        --gpu sm_121a \
+        vllm lmcache flash_kda
+RUN /opt/vllm/bin/python -m compileall -q -j 0 --invalidation-mode unchecked-hash /opt/vllm/lib \
+    || echo "some files don't compile: each of them stays as it is"
 
 FROM todo:todo
 SHELL ["/bin/bash", "-euo", "pipefail", "-c"]
@@ -136,7 +143,10 @@ RUN --mount=type=bind,source=verify.py,target=/run/verify.py \
         --import b12x \
         --import flashinfer \
         --import lmcache \
+        --import flash_kda \
         --import deep_gemm
+RUN --mount=type=bind,source=declared.py,target=/run/declared.py \
+    python /run/declared.py
 RUN --mount=type=bind,source=flags.py,target=/run/flags.py \
     mkdir -p /usr/share/pyinfra-vllm \
     && python /run/flags.py > /usr/share/pyinfra-vllm/flags.json

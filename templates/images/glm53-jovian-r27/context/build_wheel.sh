@@ -6,7 +6,7 @@ set -euo pipefail
 source=$1 target=$2
 
 available=$(($(awk '/^MemAvailable:/ {print $2}' /proc/meminfo) / 1048576))
-jobs=$((available / JOB_GIB))
+jobs=$((available / ${JOB_GIB:=8}))
 cores=$(nproc)
 ((jobs > cores)) && jobs=$cores
 ((jobs < 1)) && jobs=1
