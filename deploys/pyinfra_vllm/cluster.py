@@ -21,8 +21,12 @@ KEYS: Mapping[str, Callable[[object], object]] = {
     "vllm_hcas": inventory_words.hcas,
     "vllm_hf_cache": inventory_words.hf_cache,
     "vllm_gpus": inventory_words.gpus,
+    "vllm_waive": inventory_words.waive,
 }
 """Every key of host data that is ours, and what reads it."""
+
+FABRIC_KEYS = ("vllm_fabric_address", "vllm_interfaces", "vllm_hcas")
+"""Keys that may be left out: the fabric is then found on the nodes."""
 
 _EXAMPLES = {
     "vllm_rank": '"vllm_rank": 1',
@@ -38,12 +42,16 @@ class Node:
     name: str
     rank: int
     fabric_address: str
-    """Empty if the inventory gives none, which only a gang of one may do."""
+    """Empty if the inventory gives none: a gang of one needs none, else it is derived."""
     interfaces: tuple[str, ...]
     hcas: tuple[str, ...]
     hf_cache: str
     """The folder that holds ``models--ORG--NAME``, without a slash at the end."""
     gpus: bool
+    waive: tuple[str, ...] = ()
+    """Names of preflight checks whose findings don't stop a deploy."""
+    derived: tuple[str, ...] = ()
+    """Keys that the inventory leaves out and the node's state answers."""
 
 
 @dataclass(frozen=True)
@@ -62,6 +70,11 @@ class Gang:
     def size(self) -> int:
         """How many nodes there are."""
         return len(self.nodes)
+
+    @property
+    def addresses(self) -> tuple[str, ...]:
+        """Fabric addresses in rank order, empty where they aren't known yet."""
+        return tuple(node.fabric_address for node in self.nodes)
 
     def node(self, name: str) -> Node:
         """The member that the inventory calls ``name``. KeyError if it is none."""
@@ -87,6 +100,11 @@ class _Host:
         return cast("int | None", self.values.get("vllm_rank"))
 
 
+def plain_name(name: str) -> str:
+    """A host's name without its connector: ``@fake/spark-0`` plans what spark-0 would get."""
+    return name.partition("/")[2] or name if name.startswith("@") else name
+
+
 def gang_of(hosts: Mapping[str, Mapping[str, Any]], required_nodes: int, name: str = MAIN) -> Gang:
     """The gang ``name`` that ranks 0 to ``required_nodes`` - 1 of ``hosts`` make.
 
@@ -103,7 +121,7 @@ def gang_of(hosts: Mapping[str, Mapping[str, Any]], required_nodes: int, name: s
     lines += _gaps(ours, required_nodes, name)
     if lines:
         raise UserError("\n".join(lines))
-    nodes = [_node(host) for host in members]
+    nodes = [_node(host, required_nodes) for host in members]
     return Gang(name, tuple(sorted(nodes, key=lambda node: node.rank)))
 
 
@@ -126,7 +144,7 @@ def _missing(ours: list[_Host], members: list[_Host], required_nodes: int) -> It
     for host in ours:
         needed = ["vllm_rank"]
         if host in members:
-            needed += ["vllm_fabric_address"] * (required_nodes > 1) + ["vllm_hf_cache"]
+            needed += ["vllm_hf_cache"]
         for key in needed:
             if key not in host.values and key not in host.wrong:
                 yield f"{host.name}: {key}: missing in the inventory; add {_EXAMPLES[key]}"
@@ -160,8 +178,9 @@ def _gaps(ours: list[_Host], required_nodes: int, name: str) -> Iterator[str]:
             )
 
 
-def _node(host: _Host) -> Node:
+def _node(host: _Host, required_nodes: int) -> Node:
     values = cast("dict[str, Any]", host.values)
+    unsaid = [key for key in FABRIC_KEYS if key not in values and required_nodes > 1]
     return Node(
         name=host.name,
         rank=values["vllm_rank"],
@@ -170,4 +189,6 @@ def _node(host: _Host) -> Node:
         hcas=values.get("vllm_hcas", ()),
         hf_cache=values["vllm_hf_cache"],
         gpus=values.get("vllm_gpus", True),
+        waive=values.get("vllm_waive", ()),
+        derived=tuple(unsaid),
     )

@@ -6,10 +6,13 @@ import ipaddress
 import re
 
 from pyinfra_vllm import words
+from pyinfra_vllm.check_names import NAMES
+from pyinfra_vllm.suggest import did_you_mean
 from pyinfra_vllm.validation import got
 
 _GANG = re.compile(r"[a-z0-9]([a-z0-9-]{0,30}[a-z0-9])?")
 _INTERFACE = re.compile(r"[A-Za-z0-9_.-]{1,15}")
+_CHECK = re.compile(r"[a-z0-9-]{1,40}")
 _HCA = re.compile(r"[A-Za-z0-9_.-]{1,63}")
 
 
@@ -66,6 +69,15 @@ def gpus(value: object) -> bool:
     if not isinstance(value, bool):
         raise ValueError(f"expected True or False, got {got(value)}")
     return value
+
+
+def waive(value: object) -> tuple[str, ...]:
+    """Names of preflight checks."""
+    names = _list_of(value, _CHECK, "names of checks")
+    for name in names:
+        if name not in NAMES:
+            raise ValueError(f"there is no check {got(name)}; {did_you_mean(name, NAMES)}")
+    return names
 
 
 def _list_of(value: object, kind: re.Pattern[str], what: str) -> tuple[str, ...]:

@@ -23,12 +23,16 @@ class Question:
     gang: str
     recipe: Recipe
     build: str | None
+    addresses: tuple[str, ...] = ()
+    """Fabric addresses of the gang's nodes, as far as they are known."""
 
 
 def query_of(question: Question, node: Node) -> Query:
     """Everything that one deploy needs to know of ``node``, in one query."""
     recipe = question.recipe
     composed = recipe.composed_model
+    local_files = tuple(local.host for local in composed.local_files) if composed else ()
+    others = (address for address in question.addresses if address != node.fabric_address)
     return Query(
         gang=question.gang,
         state_root=paths.STATE_ROOT,
@@ -43,9 +47,19 @@ def query_of(question: Question, node: Node) -> Query:
             SnapshotQuery(hub=node.hf_cache, repo=repo, revision=revision)
             for repo, revision in model.repos(recipe)
         ),
-        local_files=tuple(local.host for local in composed.local_files) if composed else (),
+        local_files=local_files,
+        mounts=(
+            paths.STATE_ROOT,
+            paths.CACHE_ROOT,
+            paths.COMPOSED_ROOT,
+            node.hf_cache,
+            *local_files,
+        ),
         image_tags=(recipe.docker_image,),
         composed=(paths.composed_root(question.gang),) if composed else (),
         api_port=serving.api(recipe).port,
+        ports=(serving.api(recipe).port, serving.MASTER_PORT) if node.rank == 0 else (),
         fabric_address=node.fabric_address or None,
+        peers=tuple(address for address in others if address),
+        peer_port=serving.MASTER_PORT,
     )

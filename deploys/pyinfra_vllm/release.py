@@ -10,11 +10,11 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from pyinfra_vllm import model, resources, serving
+from pyinfra_vllm import fabric, model, resources, serving
 from pyinfra_vllm.agent import container, paths
 from pyinfra_vllm.agent.document import Document
 from pyinfra_vllm.agent.launch import parse
-from pyinfra_vllm.cluster import Gang, Node
+from pyinfra_vllm.cluster import Gang, Node, plain_name
 from pyinfra_vllm.errors import UserError
 from pyinfra_vllm.questions import Question
 from pyinfra_vllm.recipe import Recipe
@@ -44,7 +44,7 @@ class Content:
     @property
     def question(self) -> Question:
         """What must be known of a node for this content."""
-        return Question(self.gang.name, self.recipe, self.build)
+        return Question(self.gang.name, self.recipe, self.build, self.gang.addresses)
 
 
 @dataclass(frozen=True)
@@ -158,6 +158,7 @@ def _command_text(launch: dict[str, Any]) -> str:
 
 def _about(content: Content, digest: str) -> dict[str, Any]:
     """What people want to know of a release; no part of its identity."""
+    derived = {plain_name(name): found for name, found in fabric.record(content.gang).items()}
     return {
         "schema": RELEASE_SCHEMA,
         "release": digest,
@@ -167,7 +168,8 @@ def _about(content: Content, digest: str) -> dict[str, Any]:
         "parent_model": content.recipe.parent_model,
         "build": content.build,
         "revisions": dict(content.revisions),
-        "nodes": [node.name for node in content.gang.nodes],
+        "nodes": [plain_name(node.name) for node in content.gang.nodes],
+        **({"derived": derived} if derived else {}),
     }
 
 

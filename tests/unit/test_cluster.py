@@ -76,6 +76,18 @@ def test_a_slash_at_the_end_of_the_cache_does_no_harm() -> None:
     assert gang_of({"a": host(0, vllm_hf_cache="/mnt/hub/")}, 1).head.hf_cache == "/mnt/hub"
 
 
+def test_what_the_inventory_leaves_out_of_the_fabric_is_marked_to_be_derived() -> None:
+    hosts = {"a": host(0, vllm_hcas=[]), "b": host(1, vllm_fabric_address=None)}
+    first, second = gang_of(hosts, 2).nodes
+    assert first.derived == ("vllm_interfaces",)
+    assert second.derived == ("vllm_fabric_address", "vllm_interfaces", "vllm_hcas")
+    assert gang_of({"a": host(0)}, 1).head.derived == ()
+
+
+def test_checks_are_waived_by_name() -> None:
+    assert gang_of({"a": host(0, vllm_waive=["swap", "clock"])}, 1).head.waive == ("swap", "clock")
+
+
 @pytest.mark.parametrize("address", ["10.0.0.1", "169.254.3.4", "fd00::1", "2001:db8::1"])
 def test_addresses_that_nodes_have_are_taken(address: str) -> None:
     hosts = {"a": host(0, vllm_fabric_address=address), "b": host(1)}
@@ -93,10 +105,13 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
         {"vllm_rank": -1},
         "vllm_rank: expected a whole number from 0, got the number -1",
     ),
-    "address_missing": (
-        {"vllm_fabric_address": None},
-        "vllm_fabric_address: missing in the inventory; "
-        'add "vllm_fabric_address": "192.168.100.11"',
+    "waive_text": (
+        {"vllm_waive": "swap"},
+        'vllm_waive: expected a list of names of checks, got "swap"; write ["swap"]',
+    ),
+    "waive_unknown": (
+        {"vllm_waive": ["swop"]},
+        'vllm_waive: there is no check "swop"; did you mean swap?',
     ),
     "address_name": (
         {"vllm_fabric_address": "spark-1.lan"},
@@ -164,7 +179,7 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "unknown_far": (
         {"vllm_zzzzzzz": 1},
         "vllm_zzzzzzz: unknown key of the inventory; known here: vllm_fabric_address, vllm_gang, "
-        "vllm_gpus, vllm_hcas, vllm_hf_cache, vllm_interfaces, vllm_rank",
+        "vllm_gpus, vllm_hcas, vllm_hf_cache, vllm_interfaces, vllm_rank, vllm_waive",
     ),
 }
 
@@ -208,8 +223,6 @@ def test_everything_wrong_on_all_nodes_is_said_at_once() -> None:
         "a: vllm_hcs: unknown key of the inventory; did you mean vllm_hcas?",
         'a: vllm_hf_cache: expected an absolute path, got "hub"',
         'c: vllm_rank: missing in the inventory; add "vllm_rank": 1',
-        "d: vllm_fabric_address: missing in the inventory; "
-        'add "vllm_fabric_address": "192.168.100.11"',
         "b: vllm_rank: 0 is already that of a",
         "b: vllm_fabric_address: 10.0.0.10 is already that of a",
     ]

@@ -4,30 +4,39 @@ from __future__ import annotations
 
 import secrets
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
 from weakref import WeakKeyDictionary
 
 from gevent.lock import RLock
+from pyinfra import logger
 from pyinfra.api import Host, State
-from pyinfra.api.exceptions import PyinfraError
 
-from pyinfra_vllm import catalog, image, preflight
-from pyinfra_vllm.changes import States, restart_reasons
+from pyinfra_vllm import catalog, fabric, image, preflight
+from pyinfra_vllm.changes import States, image_lacking, image_source
 from pyinfra_vllm.cluster import MAIN, Gang, gang_of
 from pyinfra_vllm.errors import UserError
 from pyinfra_vllm.facts import survey
+from pyinfra_vllm.facts.refusal import Refusal
 from pyinfra_vllm.image import Build
 from pyinfra_vllm.questions import Question, query_of
+from pyinfra_vllm.recipe import Recipe
 from pyinfra_vllm.release import Content, Release, release_of
+from pyinfra_vllm.starts import last_failures, restart_reasons
 
 
 @dataclass(frozen=True)
 class Wanted:
-    """``token`` is a random name for what one run offers between nodes."""
+    """What one run is to bring about.
+
+    ``token`` is a random name for what it offers between nodes. ``failures``: node -> when
+    its engine of this release had died before (Unix seconds).
+    """
 
     release: Release
     build: Build | None
     token: str
+    failures: Mapping[str, float]
 
 
 _LOCK = RLock()
@@ -37,7 +46,7 @@ _WANTED: WeakKeyDictionary[State, dict[tuple[str, str], Wanted]] = WeakKeyDictio
 def wanted_release(state: State, host: Host, recipe: object) -> Wanted:
     """The release for the gang of ``host``, computed once for all its nodes.
 
-    Raises PyinfraError with the whole message for whatever stops the deploy.
+    Raises Refusal with the whole message for whatever stops the deploy.
     """
     with _LOCK:
         known = _WANTED.setdefault(state, {})
@@ -47,7 +56,7 @@ def wanted_release(state: State, host: Host, recipe: object) -> Wanted:
                 _refuse_disorder()
                 known[key] = _compute(state, recipe, key[1])
         except UserError as error:
-            raise PyinfraError(str(error)) from None
+            raise Refusal(str(error)) from None
         return known[key]
 
 
@@ -65,16 +74,16 @@ def _compute(state: State, recipe: object, gang_name: str) -> Wanted:
     size = sum(1 for values in data.values() if values.get("vllm_gang", MAIN) == gang_name)
     found = catalog.find(recipe, size)
     gang = gang_of(data, found.recipe.required_nodes, gang_name)
-    _refuse_lost_nodes(state, gang)
     build = _build_of(found)
-    question = Question(gang.name, found.recipe, build.digest if build else None)
-    states = _survey(state, gang, question)
-    _refuse(preflight.problems(found.recipe, gang, build, states))
+    gang, states = _look_at(state, gang, found.recipe, build)
+    _check(preflight.findings(found.recipe, gang, build, states))
     revisions = preflight.revisions_of(found.recipe, gang, states)
-    content = Content(found.name, found.recipe, gang, question.build, revisions)
+    content = Content(found.name, found.recipe, gang, build.digest if build else None, revisions)
     release = release_of(content)
+    _say_lost_nodes(state, release, states)
     _refuse_partial_switch(state, release, states)
-    return Wanted(release, build, secrets.token_hex(16))
+    failures = last_failures(release, states)
+    return Wanted(release, build, secrets.token_hex(16), failures)
 
 
 def _build_of(found: catalog.Found) -> Build | None:
@@ -84,9 +93,34 @@ def _build_of(found: catalog.Found) -> Build | None:
     return image.build_of(recipe.docker_image_dir, recipe.build_profile, recipe.docker_image)
 
 
+def _look_at(state: State, gang: Gang, recipe: Recipe, build: Build | None) -> tuple[Gang, States]:
+    """The gang with its fabric, and the states of the nodes that can be reached."""
+    digest = build.digest if build else None
+    states = _survey(state, gang, Question(gang.name, recipe, digest, gang.addresses))
+    if not states:
+        raise UserError("none of the gang's nodes can be reached (see above)")
+    whole = fabric.derived(gang, states)
+    if whole == gang:
+        return gang, states
+    for line in fabric.notes(whole):
+        logger.info(line)
+    # Only now can the nodes be asked whether they reach each other.
+    for node in whole.nodes:
+        survey.forget(state, state.inventory.get_host(node.name))
+    return whole, _survey(state, whole, Question(whole.name, recipe, digest, whole.addresses))
+
+
 def _survey(state: State, gang: Gang, question: Question) -> States:
     hosts = [state.inventory.get_host(node.name) for node in gang.nodes]
     return survey.gang_states(state, hosts, lambda host: query_of(question, gang.node(host.name)))
+
+
+def _check(findings: list[preflight.Finding]) -> None:
+    """Show what was found; UserError when something stops the deploy."""
+    logger.info(preflight.summary(findings))
+    for line in preflight.lines(findings, "warn", "waived", "unknown"):
+        logger.info(f"  {line}")
+    _refuse([finding.sentence for finding in findings if finding.status == "fail"])
 
 
 def _refuse(problems: list[str]) -> None:
@@ -94,15 +128,32 @@ def _refuse(problems: list[str]) -> None:
         raise UserError("\n".join(["nothing was changed:", *problems]))
 
 
-def _refuse_lost_nodes(state: State, gang: Gang) -> None:
-    members = {node.name for node in gang.nodes}
-    lost = sorted(members & {host.name for host in state.failed_hosts})
-    _refuse([f"{name}: can't be reached (see above), and the gang needs it" for name in lost])
+def _say_lost_nodes(state: State, release: Release, states: States) -> None:
+    """A node that can't be reached is left out of everything but a switch, which needs it."""
+    gang = release.content.gang
+    lost = [node.name for node in gang.nodes if node.name not in states]
+    if not lost:
+        return
+    names = ", ".join(lost)
+    logger.warning(f"{names}: can't be reached (see above), and left out; a switch needs all nodes")
+    if gang.head.name in lost and image_source(release, states) is None:
+        _refuse([f"the image is built on {gang.head.name}, and that can't be reached"])
 
 
 def _refuse_partial_switch(state: State, release: Release, states: States) -> None:
     active = {host.name for host in state.active_hosts}
-    left_out = [node.name for node in release.content.gang.nodes if node.name not in active]
-    if left_out and restart_reasons(release, states):
-        names = ", ".join(left_out)
-        _refuse([f"the gang must be started anew, and {names} is left out; run without --limit"])
+    # Nodes that can't be reached stop a switch at the gate, when the others are staged.
+    left_out = [
+        node
+        for node in release.content.gang.nodes
+        if node.name not in active and node.name in states
+    ]
+    if not left_out:
+        return
+    names = ", ".join(node.name for node in left_out)
+    remedy = f"and {names} is left out; run without --limit"
+    if restart_reasons(release, states):
+        _refuse([f"the gang must be started anew, {remedy}"])
+    lacking = image_lacking(release, states)
+    if lacking and {image_source(release, states), *lacking} & set(left_out):
+        _refuse([f"the image must go from node to node, {remedy}"])

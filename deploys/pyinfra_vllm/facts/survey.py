@@ -18,8 +18,12 @@ from pyinfra.context import ctx_host
 
 from pyinfra_vllm.facts.node import NodeState as NodeStateFact
 from pyinfra_vllm.facts.reach import connector_arguments
+from pyinfra_vllm.facts.refusal import Refusal
 from pyinfra_vllm.node.query import Query
 from pyinfra_vllm.node.state import NodeState
+
+_SECONDS = 60
+"""A node that has lost its power in the middle of a deploy must not hang it."""
 
 
 class _Memo:
@@ -34,7 +38,7 @@ _MEMOS: WeakKeyDictionary[State, _Memo] = WeakKeyDictionary()
 def node_state(state: State, host: Host, query: Query) -> NodeState:
     """State of one node in the phase that is running; a remote command the first time.
 
-    Raises PyinfraError when the node can't be read.
+    Raises Refusal when the node can't be read.
     """
     memo = _MEMOS.setdefault(state, _Memo())
     key = (host.name, int(state.current_stage))
@@ -47,15 +51,18 @@ def node_state(state: State, host: Host, query: Query) -> NodeState:
 def gang_states(
     state: State, hosts: Iterable[Host], query_of: Callable[[Host], Query]
 ) -> dict[str, NodeState]:
-    """States of several nodes by host name, read at the same time."""
-    hosts = list(hosts)
+    """States of several nodes by host name, read at the same time.
+
+    Nodes that couldn't be connected to are left out.
+    """
+    hosts = [host for host in hosts if host.connected or host not in state.failed_hosts]
     asking = ctx_host.get()
     jobs = [gevent.spawn(_read_beside, state, host, query_of(host), asking) for host in hosts]
     gevent.joinall(jobs)
     results = {host.name: job.value for host, job in zip(hosts, jobs, strict=True)}
     problems = [str(value) for value in results.values() if isinstance(value, Exception)]
     if problems:
-        raise PyinfraError("\n".join(problems))
+        raise Refusal("\n".join(problems))
     return results
 
 
@@ -81,11 +88,11 @@ def _read(state: State, host: Host, query: Query) -> NodeState:
         state,
         host,
         NodeStateFact,
-        kwargs={**NodeStateFact.arguments(query), **arguments},
+        kwargs={**NodeStateFact.arguments(query), **arguments, "_timeout": _SECONDS},
         apply_failed_hosts=False,
     )
     if not isinstance(found, NodeState):
-        raise PyinfraError(
+        raise Refusal(
             f"{host.name}: its state can't be read (see the lines above); "
             "the node needs ssh, python3 >= 3.10 and root (or _sudo)"
         )

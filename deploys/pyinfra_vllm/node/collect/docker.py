@@ -7,9 +7,12 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from pyinfra_vllm.node.collect.engine import Missing, ask, encoded
+from pyinfra_vllm.node.collect.files import read_text
 from pyinfra_vllm.node.collect.listeners import processes
 from pyinfra_vllm.node.collect.parts import Document
 from pyinfra_vllm.node.collect.system import disk
+
+_CAP_SYS_RESOURCE = 1 << 24  # include/uapi/linux/capability.h
 
 
 def docker() -> Document:
@@ -26,7 +29,18 @@ def docker() -> Document:
         "cgroup_version": info.get("CgroupVersion", ""),
         "live_restore": bool(info.get("LiveRestoreEnabled")),
         "security": info.get("SecurityOptions") or [],
+        "raises_limits": raises_limits(),
     }
+
+
+def raises_limits(pid_file: str = "/var/run/docker.pid") -> bool | None:
+    """Whether dockerd has CAP_SYS_RESOURCE, by its process; None when that can't be read."""
+    pid = read_text(pid_file).strip()
+    status = read_text(f"/proc/{pid}/status") if pid.isdigit() else ""
+    for line in status.splitlines():
+        if line.startswith("CapEff:"):
+            return bool(int(line.split()[1], 16) & _CAP_SYS_RESOURCE)
+    return None
 
 
 def images(label: str, tags: Iterable[str]) -> list[Document]:

@@ -9,6 +9,8 @@ from pyinfra_vllm.node.part import Model
 
 
 class Docker(Model):
+    """``raises_limits``: it may give a container more than its own limits; None: not known."""
+
     version: str
     data_root: str
     data_root_disk: Disk
@@ -19,6 +21,7 @@ class Docker(Model):
     cgroup_version: str = ""
     live_restore: bool = False
     security: tuple[str, ...] = ()
+    raises_limits: bool | None = None
 
 
 class Image(Model):

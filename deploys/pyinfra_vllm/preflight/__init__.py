@@ -1,0 +1,105 @@
+"""What must hold on the nodes before anything is changed: a table of named checks. Pure.
+
+A check is ``ok``, ``warn``, ``fail`` (it stops the deploy) or ``unknown`` (the node can't
+tell). The inventory waives a check by name (``vllm_waive``); it is then still shown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+from pyinfra_vllm.check_names import NAMES
+from pyinfra_vllm.cluster import Gang
+from pyinfra_vllm.image import Build
+from pyinfra_vllm.node.state import NodeState
+from pyinfra_vllm.preflight import gang as of_gang
+from pyinfra_vllm.preflight.finding import Check, Finding, Place, Results, Subject, unknown
+from pyinfra_vllm.preflight.report import lines, summary
+from pyinfra_vllm.preflight.table import FIRST, GANG, NODE
+from pyinfra_vllm.recipe import Recipe
+
+__all__ = [
+    "NAMES",
+    "Finding",
+    "Subject",
+    "findings",
+    "lines",
+    "problems",
+    "revisions_of",
+    "summary",
+]
+
+
+def findings(
+    recipe: Recipe, gang: Gang, build: Build | None, states: Mapping[str, NodeState]
+) -> list[Finding]:
+    """What every check found, node by node in rank order, then for the gang.
+
+    ``states`` are those of the nodes that answered.
+    """
+    subject = Subject(recipe, gang, build, states)
+    found = [finding for place in subject.places for finding in _on_node(place)]
+    if not any(finding.check in _FIRST and finding.status == "fail" for finding in found):
+        found += [finding for check in GANG for finding in _on_gang(check, subject)]
+    return [_waived(finding, gang) for finding in found]
+
+
+def problems(
+    recipe: Recipe, gang: Gang, build: Build | None, states: Mapping[str, NodeState]
+) -> list[str]:
+    """Sentences that say what stops the deploy: node, fact, remedy. Empty: nothing does."""
+    found = findings(recipe, gang, build, states)
+    return [finding.sentence for finding in found if finding.status == "fail"]
+
+
+def revisions_of(recipe: Recipe, gang: Gang, states: Mapping[str, NodeState]) -> dict[str, str]:
+    """Commit of every repository of the model, the same on all nodes that answered.
+
+    UserError when a repository is on no node or its revisions differ.
+    """
+    return of_gang.revisions(Subject(recipe, gang, None, states))
+
+
+_FIRST = {check.name for check in FIRST}
+
+
+def _on_node(place: Place) -> Iterator[Finding]:
+    for check in FIRST:
+        results = list(_results(check, place))
+        yield from results
+        if any(result.status == "fail" for result in results):
+            return
+    for check in NODE:
+        yield from _results(check, place)
+
+
+def _results(check: Check, place: Place) -> Iterator[Finding]:
+    assert check.on_node is not None
+    why = _unreadable(check, place)
+    results: Results = [unknown(why)] if why else check.on_node(place)
+    for result in results:
+        yield replace(result, check=check.name, source=check.source, node=place.node.name)
+
+
+def _on_gang(check: Check, subject: Subject) -> Iterator[Finding]:
+    assert check.on_gang is not None
+    reasons = [f"{p.node.name}: {why}" for p in subject.places if (why := _unreadable(check, p))]
+    results: Results = [unknown("; ".join(reasons))] if reasons else check.on_gang(subject)
+    for result in results:
+        yield replace(result, check=check.name, source=check.source)
+
+
+def _unreadable(check: Check, place: Place) -> str:
+    failures = place.state.failures()
+    return "; ".join(f"{part}: {failures[part]}" for part in check.parts if part in failures)
+
+
+def _waived(finding: Finding, gang: Gang) -> Finding:
+    """A finding on a node is waived by that node; one of the gang by any of its nodes."""
+    if finding.status == "ok":
+        return finding
+    waiving = [node for node in gang.nodes if finding.check in node.waive]
+    if any(finding.node in ("", node.name) for node in waiving):
+        return replace(finding, status="waived")
+    return finding
