@@ -73,12 +73,9 @@ def document(rank: int) -> dict[str, Any]:
     values["engines"] = []
     values["snapshots"] = [_snapshot()]
     composed = RECIPE.composed_model
-    values["local_files"] = (
-        {local.host: _shard() for local in composed.local_files} if composed else {}
-    )
+    local_files = composed.local_files if composed else ()
     device = values["disks"]["/tmp"]["device"]
-    for shard in values["local_files"].values():
-        shard["device"] = device
+    values["local_files"] = {local.host: _shard(device) for local in local_files}
     parts = {name: {"ok": True, "value": value} for name, value in values.items()}
     return {**state, **parts}
 
