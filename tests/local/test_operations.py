@@ -7,8 +7,8 @@ import shutil
 from pathlib import Path
 
 import pytest
-from local.conftest import Apply
 
+from local.conftest import Apply
 from pyinfra_vllm.agent import paths
 from pyinfra_vllm.operations import agent, composed_model, release, unit
 from pyinfra_vllm.release import Release

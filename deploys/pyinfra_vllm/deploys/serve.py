@@ -14,7 +14,7 @@ def serve(recipe: str | None = None) -> None:
     """Make the gang of this host serve ``recipe`` (else ``--data recipe=…``).
 
     Host data: ``vllm_rank``, ``vllm_fabric_address``, ``vllm_interfaces``, ``vllm_hcas``,
-    ``vllm_hf_cache``, ``vllm_gpus``, ``vllm_gang``. Raises PyinfraError, before anything
+    ``vllm_hf_cache``, ``vllm_gpus``, ``vllm_gang``. Raises Refusal, before anything
     is changed, when a node can't be reached or can't do what the recipe needs.
     """
     wanted = wanted_release(state, host, recipe or host.data.get("recipe"))
@@ -41,4 +41,4 @@ def serve(recipe: str | None = None) -> None:
     gang.gate(name="Gang: whole", release=new)
     gang.stopped(name="Gang: old release stopped", release=new)
     gang.started(name="Gang: started", release=new)
-    ready.ready(name="Gang: ready", release=new)
+    ready.ready(name="Gang: ready", release=new, failures=wanted.failures)

@@ -6,9 +6,8 @@ from collections.abc import Callable, Generator, Sequence
 from functools import wraps
 
 from pyinfra import host, logger, state
-from pyinfra.api import Host, StringCommand
+from pyinfra.api import FunctionCommand, Host, State, StringCommand
 from pyinfra.api.command import PyinfraCommand
-from pyinfra.api.exceptions import PyinfraError
 from pyinfra.api.output import format_text
 from pyinfra.connectors.util import CommandOutput
 from pyinfra.operations.util.files import generate_color_diff
@@ -19,6 +18,7 @@ from pyinfra_vllm.cluster import Node
 from pyinfra_vllm.errors import UserError
 from pyinfra_vllm.facts import survey
 from pyinfra_vllm.facts.reach import connector_arguments
+from pyinfra_vllm.facts.refusal import Refusal
 from pyinfra_vllm.node.state import NodeState
 from pyinfra_vllm.questions import query_of
 from pyinfra_vllm.release import Release
@@ -31,16 +31,32 @@ P = ParamSpec("P")
 
 
 def explained(function: Callable[P, Commands]) -> Callable[P, Commands]:
-    """An operation whose UserError ends the run with its message, without a traceback."""
+    """An operation whose UserError is shown as its message alone.
+
+    While pyinfra prepares, it ends the run; later it fails this node, and the others go
+    on to the next gate.
+    """
 
     @wraps(function)
     def wrapped(*args: P.args, **kwargs: P.kwargs) -> Commands:
         try:
             yield from function(*args, **kwargs)
-        except UserError as error:
-            raise PyinfraError(f"{host.name}: {error}") from None
+        except (UserError, Refusal) as error:
+            message = str(error) if isinstance(error, Refusal) else f"{host.name}: {error}"
+            if not state.is_executing:
+                raise Refusal(message) from None
+            yield _failure(message)
 
     return wrapped
+
+
+def _failure(message: str) -> FunctionCommand:
+    # pyinfra takes the result only of a function with exactly these parameters.
+    def fail(state: State, host: Host) -> bool:
+        logger.error(f"{host.print_prefix}{message}")
+        return False
+
+    return FunctionCommand(fail, (), {})
 
 
 def this_node(release: Release) -> Node:

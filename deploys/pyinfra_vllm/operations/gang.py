@@ -7,7 +7,6 @@ from pyinfra.api import FunctionCommand, Host, State, StringCommand, operation
 
 from pyinfra_vllm import placement
 from pyinfra_vllm.agent import paths
-from pyinfra_vllm.changes import restart_reasons
 from pyinfra_vllm.operations.common import (
     Commands,
     change,
@@ -19,6 +18,7 @@ from pyinfra_vllm.operations.common import (
     this_node,
 )
 from pyinfra_vllm.release import Release
+from pyinfra_vllm.starts import restart_reasons
 
 
 @operation()

@@ -2,7 +2,7 @@
 
 The nodes fetch it from the one that has it, over the fabric, while the operation runs:
 ``docker save`` to a file, offered by python's http.server on the fabric address under a
-name nobody can guess, ``curl | docker load`` on the others. The controller's link carries
+name nobody can guess, ``docker load`` on the others. The controller's link carries
 none of it and the nodes need no ssh between them.
 """
 
@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import base64
 import shlex
+from functools import cache
+from pathlib import Path
 
 from pyinfra.api import FunctionCommand, Host, State, StringCommand, operation
 
@@ -110,10 +112,15 @@ def present(release: Release, token: str) -> Commands:
     url = f"http://{source.fabric_address}:{SHARE_PORT}/{token}/image.tar"
     script = (
         "set -o pipefail; "
-        f"loaded=$(curl -fsS --retry 5 --retry-connrefused {url} | docker load -q) && "
+        f"loaded=$(python3 - {url} | docker load -q) && "
         f'docker tag "${{loaded##*: }}" {shlex.quote(tag)}'
     )
-    yield from change(StringCommand("bash", "-c", shlex.quote(script)))
+    yield from change(StringCommand("bash", "-c", shlex.quote(script), _stdin=_fetch()))
+
+
+@cache
+def _fetch() -> str:
+    return (Path(__file__).parents[1] / "node" / "fetch.py").read_text(encoding="utf-8")
 
 
 @operation()

@@ -4,102 +4,81 @@ from __future__ import annotations
 
 import json
 import time
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Mapping
 
 import gevent
 from pyinfra import logger
-from pyinfra.api import FunctionCommand, Host, State, StringCommand, operation
+from pyinfra.api import FunctionCommand, Host, State, operation
 
 from pyinfra_vllm import serving
 from pyinfra_vllm.agent import paths
-from pyinfra_vllm.changes import serves
-from pyinfra_vllm.operations.common import Commands, change, explained, look_at_gang, run, this_node
+from pyinfra_vllm.operations.common import Commands, change, explained, look_at_gang, this_node
+from pyinfra_vllm.operations.glance import LOG_LINES, Glance, glance_at_all, journal, stop_all
 from pyinfra_vllm.release import Release
+from pyinfra_vllm.starts import serves
 
 _POLL_SECONDS = 2
 _SAY_SECONDS = 10
-_LOG_LINES = 50
+
+_GRACE = 60
+"""Seconds that the head's agent gets to report by itself that its start timeout is over."""
 
 
 @operation()
 @explained
-def ready(release: Release) -> Commands:
+def ready(release: Release, failures: Mapping[str, float] | None = None) -> Commands:
     """The head has answered a real completion with this release.
 
     Shows the phase, the seconds and the engine's last line while it waits. When an engine
-    dies, the log of the rank that died first is shown and the operation fails.
+    dies, the log of the rank that died first is shown, the gang is stopped on all nodes,
+    and the operation fails.
 
     + release: what the gang is to serve
+    + failures: node -> when its engine had died before this run; that is no news
     """
     if this_node(release).rank != 0 or serves(release, look_at_gang(release)):
         return
-    yield from change(FunctionCommand(_wait, (release,), {}))
+    yield from change(FunctionCommand(_wait, (release, failures or {}), {}))
 
 
-@dataclass(frozen=True)
-class _Look:
-    """One glance at a rank: its agent's status and the engine's last line."""
-
-    host: Host
-    status: dict[str, Any]
-    line: str
-
-    def failure(self, release: Release) -> dict[str, Any] | None:
-        failure = self.status.get("last_failure")
-        return failure if failure and failure.get("release") == release.digest else None
-
-
-def _wait(state: State, host: Host, release: Release) -> bool:
+def _wait(state: State, host: Host, release: Release, failures: Mapping[str, float]) -> bool:
     began = said = time.monotonic()
     limit = release.content.recipe.start_timeout
     before = ""
     while True:
-        looks = _look_at_all(state, host, release)
+        looks = glance_at_all(state, host, release)
         seconds = time.monotonic() - began
-        if died := [look for look in looks if look.failure(release)]:
-            return _say_death(host, _first(died, release), release)
-        head = looks[0]
-        if head.status.get("phase") == "serving" and head.status.get("release") == release.digest:
+        if died := _died(looks, release, failures):
+            return _say_death(host, looks, died, release)
+        if looks[0].serves(release):
             _say_served(host, release, seconds)
             return True
-        if seconds > limit:
+        if seconds > limit + _GRACE:
             return _say_late(host, looks, limit, release)
         phases = _phases(looks)
         if phases != before or time.monotonic() - said > _SAY_SECONDS:
-            logger.info(f"{host.print_prefix}{seconds:4.0f} s  {phases}  {head.line}")
+            logger.info(f"{host.print_prefix}{seconds:4.0f} s  {phases}  {looks[0].line}")
             before, said = phases, time.monotonic()
         gevent.sleep(_POLL_SECONDS)
 
 
-def _look_at_all(state: State, asking: Host, release: Release) -> list[_Look]:
-    hosts = [state.inventory.get_host(node.name) for node in release.content.gang.nodes]
-    jobs = [gevent.spawn(_glance, member, asking, release) for member in hosts]
-    gevent.joinall(jobs)
-    return [job.get() for job in jobs]
+def _died(
+    looks: list[Glance], release: Release, failures: Mapping[str, float]
+) -> list[tuple[float, Glance]]:
+    """Ranks whose engine has died in this run, each with the moment."""
+    found = [(look, look.failure(release)) for look in looks]
+    return [
+        (failure["at"], look)
+        for look, failure in found
+        if failure and failure["at"] != failures.get(look.host.name)
+    ]
 
 
-def _glance(member: Host, asking: Host, release: Release) -> _Look:
-    gang = release.content.gang.name
-    command = (
-        f"python3 {paths.AGENT} status {gang} | tr -d '\\n'; echo; "
-        f"journalctl --no-pager -q -o cat -n 1 -u {paths.unit(gang)}"
-    )
-    ok, output = run(member, asking, StringCommand(command))
-    lines = [*output.stdout_lines, "", ""]
-    try:
-        status = json.loads(lines[0]) if ok else {}
-    except ValueError:
-        status = {}
-    return _Look(member, status or {}, lines[1].strip()[:160])
-
-
-def _phases(looks: list[_Look]) -> str:
+def _phases(looks: list[Glance]) -> str:
     ranks = []
     for rank, look in enumerate(looks):
-        phase = look.status.get("phase", "unknown")
-        detail = look.status.get("detail") if phase == "waiting" else ""
-        ranks.append(f"rank {rank} {phase}" + (f" ({detail})" if detail else ""))
+        detail = look.status.get("detail") if look.phase == "waiting" else ""
+        ranks.append(f"rank {rank} {look.phase}" + (f" ({detail})" if detail else ""))
     return ", ".join(ranks)
 
 
@@ -119,34 +98,39 @@ def api_url(host: Host, release: Release) -> str:
     return f"http://{name}:{api.port}/v1"
 
 
-def _first(died: list[_Look], release: Release) -> _Look:
-    return min(died, key=lambda look: (look.failure(release) or {}).get("at", 0.0))
-
-
-def _say_death(asking: Host, look: _Look, release: Release) -> bool:
+def _say_death(
+    asking: Host, looks: list[Glance], died: list[tuple[float, Glance]], release: Release
+) -> bool:
+    look = min(died, key=lambda death: death[0])[1]
     failure = look.failure(release) or {}
-    _show_log(
-        asking,
-        look,
-        f"its engine died with exit code {failure.get('code')}: {failure.get('detail', '')}",
-        release,
-    )
+    _show_log(asking, look, release)
+    prefix = look.host.print_prefix
+    logger.error(f"{prefix}rank {_rank(look, release)} is the first whose engine died:")
+    logger.error(f"{prefix}  exit code {failure.get('code')}; {failure.get('detail', '')}")
+    left = stop_all(looks, asking, release)
+    stopped = f"the gang is stopped{' but on ' + ', '.join(left) if left else ' on all nodes'}"
+    logger.error(f"{prefix}{stopped}; mend what the log says, and run the same command again")
     return False
 
 
-def _say_late(asking: Host, looks: list[_Look], limit: int, release: Release) -> bool:
-    late = next((look for look in looks if look.status.get("phase") == "waiting"), looks[0])
+def _say_late(asking: Host, looks: list[Glance], limit: int, release: Release) -> bool:
+    late = next((look for look in looks if look.phase != "starting"), looks[0])
+    _show_log(asking, late, release)
+    prefix = late.host.print_prefix
     detail = late.status.get("detail") or "no completion"
-    _show_log(asking, late, f"not ready after {limit} s (start_timeout): {detail}", release)
+    logger.error(f"{prefix}rank {_rank(late, release)}: not ready after {limit} s (start_timeout):")
+    logger.error(f"{prefix}  {late.phase}: {detail}")
+    logger.error(f"{prefix}the gang goes on trying; run the same command again to see how it is")
     return False
 
 
-def _show_log(asking: Host, look: _Look, reason: str, release: Release) -> None:
+def _show_log(asking: Host, look: Glance, release: Release) -> None:
     unit = paths.unit(release.content.gang.name)
-    rank = release.content.gang.node(look.host.name).rank
-    command = f"journalctl --no-pager -q -o cat -n {_LOG_LINES} -u {unit}"
-    _, output = run(look.host, asking, StringCommand(command))
-    logger.error(f"{look.host.print_prefix}rank {rank} is the first that failed: {reason}")
-    logger.error(f"{look.host.print_prefix}its last {_LOG_LINES} lines (journalctl -u {unit}):")
-    for line in output.stdout_lines:
-        logger.error(f"{look.host.print_prefix}  {line}")
+    prefix = look.host.print_prefix
+    logger.error(f"{prefix}the last {LOG_LINES} lines of its log (journalctl -u {unit}):")
+    for line in journal(asking, look, release):
+        logger.error(f"{prefix}  {line}")
+
+
+def _rank(look: Glance, release: Release) -> int:
+    return release.content.gang.node(look.host.name).rank

@@ -9,7 +9,7 @@ from pyinfra_vllm.agent import paths
 from pyinfra_vllm.changes import file_is_right
 from pyinfra_vllm.operations.common import Commands, change, explained, look, place, show, show_diff
 from pyinfra_vllm.release import FILE_MODE, Release
-from pyinfra_vllm.rendering import render
+from pyinfra_vllm.unit_files import unit_files
 
 
 @operation()
@@ -38,13 +38,3 @@ def installed(release: Release) -> Commands:
     if not state.unit.required.is_enabled:
         show(f"Will enable {unit}")
         yield from change(StringCommand("systemctl", "--quiet", "enable", unit))
-
-
-def unit_files(gang: str) -> dict[str, str]:
-    """Path -> text of what systemd reads for one gang; the same for every release."""
-    return {
-        f"{paths.UNIT_ROOT}/{paths.unit(gang)}": render(
-            "systemd/vllm.service.j2", gang=gang, paths=paths
-        ),
-        paths.TMPFILES: render("systemd/tmpfiles.conf.j2", gang=gang, paths=paths),
-    }
