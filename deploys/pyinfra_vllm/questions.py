@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pyinfra_vllm import model, serving
@@ -63,3 +64,20 @@ def query_of(question: Question, node: Node) -> Query:
         peers=tuple(address for address in others if address),
         peer_port=serving.MASTER_PORT,
     )
+
+
+def merged(queries: Sequence[Query]) -> Query:
+    """One query that asks all that several ask of the same node; lists are joined."""
+    first = queries[0]
+    joined: dict[str, object] = {}
+    for name in Query.model_fields:
+        values = [getattr(query, name) for query in queries]
+        if isinstance(values[0], tuple):
+            joined[name] = tuple(dict.fromkeys(item for value in values for item in value))
+    return first.model_copy(update=joined)
+
+
+def unasked(wanted: Query, asked: Query) -> list[str]:
+    """Fields of ``wanted`` that a state which answers ``asked`` says nothing about."""
+    fields = ("files", "snapshots", "local_files", "composed", "image_tags", "ports", "mounts")
+    return [name for name in fields if not set(getattr(wanted, name)) <= set(getattr(asked, name))]

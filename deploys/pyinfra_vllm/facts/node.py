@@ -9,11 +9,12 @@ from pyinfra.api.exceptions import FactProcessError
 from pyinfra.api.facts import FactBase
 from typing_extensions import override
 
+from pyinfra_vllm import offline
 from pyinfra_vllm.errors import UserError
 from pyinfra_vllm.node import NodeState as State
 from pyinfra_vllm.node import Query, parse, script
 
-NAME = "pyinfra-vllm.state.v1"
+NAME = offline.COMMAND
 _FAILED = f"{NAME} failed with exit status "
 # Constant, so that a recorded answer can stand for a node. -I: the login folder's modules and
 # PYTHON* variables don't reach it; -S: no site-packages. It always exits 0, as pyinfra shows the

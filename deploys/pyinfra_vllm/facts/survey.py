@@ -11,6 +11,7 @@ from weakref import WeakKeyDictionary
 
 import gevent
 from gevent.lock import RLock
+from pyinfra import logger
 from pyinfra.api import Host, State
 from pyinfra.api.exceptions import ConnectError, PyinfraError
 from pyinfra.api.facts import get_fact
@@ -19,8 +20,10 @@ from pyinfra.context import ctx_host
 from pyinfra_vllm.facts.node import NodeState as NodeStateFact
 from pyinfra_vllm.facts.reach import connector_arguments
 from pyinfra_vllm.facts.refusal import Refusal
+from pyinfra_vllm.node.blank import blank
 from pyinfra_vllm.node.query import Query
 from pyinfra_vllm.node.state import NodeState
+from pyinfra_vllm.questions import unasked
 
 _SECONDS = 60
 """A node that has lost its power in the middle of a deploy must not hang it."""
@@ -56,14 +59,24 @@ def gang_states(
     Nodes that couldn't be connected to are left out.
     """
     hosts = [host for host in hosts if host.connected or host not in state.failed_hosts]
-    asking = ctx_host.get()
-    jobs = [gevent.spawn(_read_beside, state, host, query_of(host), asking) for host in hosts]
-    gevent.joinall(jobs)
-    results = {host.name: job.value for host, job in zip(hosts, jobs, strict=True)}
+    results = each_state(state, hosts, query_of)
     problems = [str(value) for value in results.values() if isinstance(value, Exception)]
     if problems:
         raise Refusal("\n".join(problems))
-    return results
+    return {name: value for name, value in results.items() if isinstance(value, NodeState)}
+
+
+def each_state(
+    state: State, hosts: Iterable[Host], query_of: Callable[[Host], Query]
+) -> dict[str, NodeState | Exception]:
+    """As ``gang_states``, with the error of each node that can't be read in its place."""
+    hosts = list(hosts)
+    asking = ctx_host.get() if ctx_host.isset() else None
+    jobs = [
+        gevent.spawn(_read_beside, state, host, query_of(host), asking or host) for host in hosts
+    ]
+    gevent.joinall(jobs)
+    return {host.name: job.value for host, job in zip(hosts, jobs, strict=True)}
 
 
 def forget(state: State, host: Host) -> None:
@@ -95,5 +108,14 @@ def _read(state: State, host: Host, query: Query) -> NodeState:
         raise Refusal(
             f"{host.name}: its state can't be read (see the lines above); "
             "the node needs ssh, python3 >= 3.10 and root (or _sudo)"
+        )
+    if found == NodeState():
+        logger.info(f"{host.print_prefix}no state: planned as a blank node that has the model")
+        return blank(query)
+    missing = unasked(query, found.query)
+    if missing:
+        raise Refusal(
+            f"{host.name}: its saved state doesn't tell about {', '.join(missing)} of this recipe; "
+            "save it anew: pyinfra-vllm facts INVENTORY --save DIR"
         )
     return found

@@ -46,7 +46,8 @@ P = TypeVar("P", PathState, FileState, Composed)
 class NodeState(Model):
     """Everything that one look at a node tells. Each part may be absent and says why.
 
-    ``received`` is the controller's clock when the document came.
+    ``received`` is the controller's clock when the document came. ``assumed``: nothing was
+    read, and this stands for a node in a plan.
     """
 
     schema_version: int = Field(default=SCHEMA, alias="schema")
@@ -76,6 +77,7 @@ class NodeState(Model):
     ageing: Part[tuple[Rule, ...]] = Part[tuple[Rule, ...]]()
     leftovers: Part[Leftovers] = Part[Leftovers]()
     received: float | None = None
+    assumed: bool = False
 
     @property
     def known(self) -> bool:

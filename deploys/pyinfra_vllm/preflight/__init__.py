@@ -38,9 +38,11 @@ def findings(
 
     ``states`` are those of the nodes that answered.
     """
-    subject = Subject(recipe, gang, build, states)
-    found = [finding for place in subject.places for finding in _on_node(place)]
-    if not any(finding.check in _FIRST and finding.status == "fail" for finding in found):
+    read = {name: state for name, state in states.items() if not state.assumed}
+    subject = Subject(recipe, gang, build, read)
+    found = [_NOT_READ.at(name) for name in states if name not in read]
+    found += [finding for place in subject.places for finding in _on_node(place)]
+    if read and not any(finding.check in _FIRST and finding.status == "fail" for finding in found):
         found += [finding for check in GANG for finding in _on_gang(check, subject)]
     return [_waived(finding, gang) for finding in found]
 
@@ -61,6 +63,9 @@ def revisions_of(recipe: Recipe, gang: Gang, states: Mapping[str, NodeState]) ->
     return of_gang.revisions(Subject(recipe, gang, None, states))
 
 
+_NOT_READ = Finding(
+    "unknown", "its state is not known, and nothing is checked", check="state", source="no node"
+)
 _FIRST = {check.name for check in FIRST}
 
 

@@ -1,0 +1,118 @@
+"""The states of an inventory's nodes, read through pyinfra; nothing is changed."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from getpass import getpass
+from pathlib import Path
+from typing import Any
+
+from pyinfra_vllm import catalog, image
+from pyinfra_vllm.cluster import MAIN, Gang, gang_of
+from pyinfra_vllm.errors import UserError
+from pyinfra_vllm.node import NodeState, Query
+from pyinfra_vllm.questions import Question, merged, query_of
+
+
+@dataclass
+class Read:
+    """``states`` of the nodes that answered; ``silent``: node -> why another one didn't."""
+
+    gangs: list[Gang]
+    recipes: list[catalog.Found]
+    states: dict[str, NodeState] = field(default_factory=dict)
+    silent: dict[str, str] = field(default_factory=dict)
+
+
+def read(inventory: str, recipe: str | None = None, ask_password: bool = False) -> Read:
+    """Ask all nodes of all gangs, for one recipe or for every one that fits the gang.
+
+    ``ask_password``: the password of sudo is asked for at the terminal, once. UserError
+    for a wrong inventory or recipe.
+    """
+    from pyinfra_vllm.cli import _inventory
+
+    data = _inventory.hosts(inventory)
+    gangs = [_whole_gang(data, name) for name in _gang_names(data)]
+    found = Read(gangs, _recipes(recipe, max((gang.size for gang in gangs), default=0)))
+    queries = {
+        node.name: _query(gang, found.recipes, node.name) for gang in gangs for node in gang.nodes
+    }
+    if not queries:
+        raise UserError(f"inventory {inventory}: no host has a vllm_rank")
+    password = getpass("sudo password: ") if ask_password else None
+    _ask(inventory, queries, password, found)
+    return found
+
+
+def _gang_names(data: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    return sorted({str(values.get("vllm_gang", MAIN)) for values in data.values()})
+
+
+def _whole_gang(data: Mapping[str, Mapping[str, Any]], name: str) -> Gang:
+    size = sum(1 for values in data.values() if values.get("vllm_gang", MAIN) == name)
+    return gang_of(data, size, name)
+
+
+def _recipes(wanted: str | None, size: int) -> list[catalog.Found]:
+    if wanted is not None:
+        return [catalog.find(wanted, size)]
+    every = [catalog.find(str(path)) for path in catalog.names().values()]
+    return [found for found in every if found.recipe.required_nodes <= size]
+
+
+def _query(gang: Gang, recipes: list[catalog.Found], name: str) -> Query:
+    node = gang.node(name)
+    if not recipes:
+        return Query(gang=gang.name, peers=tuple(a for a in gang.addresses if a))
+    return merged([query_of(_question(gang, found), node) for found in recipes])
+
+
+def _question(gang: Gang, found: catalog.Found) -> Question:
+    build = build_of(found)
+    return Question(gang.name, found.recipe, build.digest if build else None, gang.addresses)
+
+
+def build_of(found: catalog.Found) -> image.Build | None:
+    """The build of the recipe's image; None for an image that others make."""
+    recipe = found.recipe
+    if recipe.docker_image_dir is None:
+        return None
+    return image.build_of(recipe.docker_image_dir, recipe.build_profile, recipe.docker_image)
+
+
+def _ask(inventory: str, queries: Mapping[str, Query], password: str | None, found: Read) -> None:
+    # Importing pyinfra's command line patches the standard library: only when it is needed.
+    from pyinfra.api import Config, State
+    from pyinfra.api.connect import connect_all, disconnect_all
+    from pyinfra.api.exceptions import PyinfraError
+    from pyinfra.api.state import StateStage
+    from pyinfra.context import ctx_config, ctx_state
+    from pyinfra_cli.inventory import make_inventory
+    from pyinfra_cli.log import setup_logging
+
+    from pyinfra_vllm.facts import survey
+
+    setup_logging(logging.WARNING, None)
+    config = Config(SUDO_PASSWORD=password) if password else Config()
+    state = State()
+    state.cwd = str(Path.cwd())
+    with ctx_state.use(state), ctx_config.use(config):
+        hosts = make_inventory(inventory, cwd=state.cwd)
+        state.init(hosts, config, initial_limit=[hosts.get_host(name) for name in queries])
+        state.set_stage(StateStage.Connect)
+        with suppress(PyinfraError):  # raised when nobody answers; each reason has been logged
+            connect_all(state)
+        state.set_stage(StateStage.Prepare)
+        reached = [host for host in hosts if host.connected]
+        results = survey.each_state(state, reached, lambda host: queries[host.name])
+        disconnect_all(state)
+    for name in queries:
+        value = results.get(name, "can't be reached (see above)")
+        if isinstance(value, NodeState):
+            found.states[name] = value
+        else:
+            found.silent[name] = str(value)
