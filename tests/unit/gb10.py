@@ -17,6 +17,7 @@ from pyinfra_vllm.image import Build
 from pyinfra_vllm.node import NodeState
 from pyinfra_vllm.node.collect import gpu
 from pyinfra_vllm.preflight import Finding
+from pyinfra_vllm.questions import Question, query_of
 from unit import sysfs
 from unit.gangs import REVISION, sparks
 
@@ -71,13 +72,25 @@ def document(rank: int) -> dict[str, Any]:
         address: {"source": f"192.168.100.{10 + rank}", "answer": "refused"} for address in others
     }
     values["engines"] = []
+    query = asked(rank)
+    values["files"] = {path: {"exists": False, "type": "missing"} for path in query["files"]}
+    values["composed"] = {path: {"exists": False, "device": 1} for path in query["composed"]}
     values["snapshots"] = [_snapshot()]
     composed = RECIPE.composed_model
     local_files = composed.local_files if composed else ()
     device = values["disks"]["/tmp"]["device"]
     values["local_files"] = {local.host: _shard(device) for local in local_files}
     parts = {name: {"ok": True, "value": value} for name, value in values.items()}
-    return {**state, **parts}
+    return {**state, **parts, "query": {**state["query"], **query}}
+
+
+def asked(rank: int) -> dict[str, Any]:
+    """What a deploy of r37 asks spark ``rank``."""
+    gang = sparks(4)
+    question = Question(gang.name, RECIPE, build().digest, gang.addresses)
+    found: dict[str, Any] = query_of(question, gang.nodes[rank]).model_dump(mode="json")
+    del found["asked"]
+    return found
 
 
 def states(*broken: tuple[int, str, dict[str, Any]]) -> dict[str, NodeState]:

@@ -21,8 +21,8 @@ _ABSENT = {"exists": False, "type": "missing"}
 def blank(query: Query) -> NodeState:
     """A node with docker, the model and the local copies asked for, and nothing of ours.
 
-    What it can't know (GPUs, the fabric) is left unread, and no preflight is made. A model that isn't
-    pinned is at ``REVISION``, so releases planned with it have a digest of their own.
+    What it can't know (GPUs, the fabric) is left unread, and no preflight is made. A model
+    that isn't pinned is at ``REVISION``, so its releases have a digest of their own.
     """
     values: dict[str, Any] = {
         "system": _SYSTEM,
