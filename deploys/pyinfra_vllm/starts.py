@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pyinfra_vllm import secret_values
 from pyinfra_vllm.agent import paths
 from pyinfra_vllm.changes import States, nodes_of
 from pyinfra_vllm.node.models import AgentStatus
@@ -20,8 +21,7 @@ def restart_reasons(release: Release, states: States) -> dict[str, str]:
     Of nodes that aren't in ``states`` nothing is known, and they are no reason.
     """
     found = {
-        node.name: _restart_reason(release, states[node.name])
-        for node in nodes_of(release, states)
+        node.name: _restart_reason(release, states[node.name]) for node in nodes_of(release, states)
     }
     reasons = {name: reason for name, reason in found.items() if reason}
     return reasons or _started_alone(release, states)
@@ -56,7 +56,19 @@ def _restart_reason(release: Release, state: NodeState) -> str | None:
     if not container.running:
         return f"the container is {container.state} (exit code {container.exit_code})"
     runs = container.labels.get(paths.LABEL_RELEASE)
-    return None if runs == release.digest else f"the container runs {_short(runs)}"
+    if runs != release.digest:
+        return f"the container runs {_short(runs)}"
+    return _changed_secret(release, state)
+
+
+def _changed_secret(release: Release, state: NodeState) -> str | None:
+    """The engine got its secrets when it started: whoever changes one starts the gang anew."""
+    found, known = state.secrets.required, release.content.secrets
+    changed = [
+        *secret_values.differing(known, found),
+        *secret_values.not_in_use(release.content.recipe.secrets, found),
+    ]
+    return f"secret {changed[0]} has changed" if changed else None
 
 
 def _prepares(release: Release, state: NodeState) -> bool:

@@ -49,7 +49,7 @@ def wanted_release(state: State, host: Host, recipe: object) -> Wanted:
     Raises Refusal with the whole message for whatever stops the deploy.
     """
     with _LOCK:
-        known = _WANTED.setdefault(state, {})
+        known = _WANTED.setdefault(host.state, {})
         key = (repr(recipe), str(host.data.get("vllm_gang", MAIN)))
         try:
             if key not in known:
@@ -78,12 +78,35 @@ def _compute(state: State, recipe: object, gang_name: str) -> Wanted:
     gang, states = _look_at(state, gang, found.recipe, build)
     _check(preflight.findings(found.recipe, gang, build, states))
     revisions = preflight.revisions_of(found.recipe, gang, states)
-    content = Content(found.name, found.recipe, gang, build.digest if build else None, revisions)
+    known = _secrets(found.recipe, gang, data, states)
+    digest = build.digest if build else None
+    content = Content(found.name, found.recipe, gang, digest, revisions, known)
     release = release_of(content)
     _say_lost_nodes(state, release, states)
     _refuse_partial_switch(state, release, states)
     failures = last_failures(release, states)
     return Wanted(release, build, secrets.token_hex(16), failures)
+
+
+def _secrets(recipe: Recipe, gang: Gang, data: Mapping[str, Any], states: States) -> Secrets:
+    """UserError when a value is known neither here nor on the nodes."""
+    files = {data[node.name].get("vllm_secrets") for node in gang.nodes}
+    if len(files) > 1:
+        raise UserError(f"gang {gang.name}: vllm_secrets differs between its nodes")
+    found = secret_values.read(recipe.secrets, files.pop(), os.environ)
+    lacking = {
+        name: node
+        for node, state in states.items()
+        for name in secret_values.lacking(found, state.secrets.required)
+    }
+    _refuse(
+        [
+            f"secret {name}: {node} has no value, and neither has this machine: set it in the "
+            "environment, or in a file that vllm_secrets in the inventory names"
+            for name, node in lacking.items()
+        ]
+    )
+    return found
 
 
 def _build_of(found: catalog.Found) -> Build | None:

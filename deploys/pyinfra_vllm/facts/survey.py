@@ -35,6 +35,7 @@ class _Memo:
         self.locks: dict[str, RLock] = {}
 
 
+# By host.state: pyinfra.state is a stand-in that outlives the states it stands for.
 _MEMOS: WeakKeyDictionary[State, _Memo] = WeakKeyDictionary()
 
 
@@ -43,7 +44,7 @@ def node_state(state: State, host: Host, query: Query) -> NodeState:
 
     Raises Refusal when the node can't be read.
     """
-    memo = _MEMOS.setdefault(state, _Memo())
+    memo = _MEMOS.setdefault(host.state, _Memo())
     key = (host.name, int(state.current_stage))
     with memo.locks.setdefault(host.name, RLock()):
         if key not in memo.states:
@@ -81,7 +82,7 @@ def each_state(
 
 def forget(state: State, host: Host) -> None:
     """Drop what is known of a node: something on it has changed."""
-    memo = _MEMOS.setdefault(state, _Memo())
+    memo = _MEMOS.setdefault(host.state, _Memo())
     memo.states.pop((host.name, int(state.current_stage)), None)
 
 
