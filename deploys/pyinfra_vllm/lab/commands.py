@@ -41,6 +41,7 @@ def up(name: str, with_images: bool = True) -> Layout:
     """
     steps = Steps()
     host.require(steps)
+    host.allow_many_watches()
     with locked(f"lab.{check_name(name)}"), ThreadPoolExecutor(2) as beside:
         layout = state.load_or_create(name)
         # In this order: all wait for the root, only the end of it for the images.
