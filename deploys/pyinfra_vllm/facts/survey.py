@@ -6,7 +6,7 @@ command at prepare and another one at execute.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from weakref import WeakKeyDictionary
 
 import gevent
@@ -17,6 +17,7 @@ from pyinfra.api.exceptions import ConnectError, PyinfraError
 from pyinfra.api.facts import get_fact
 from pyinfra.context import ctx_host
 
+from pyinfra_vllm.facts import sudo
 from pyinfra_vllm.facts.node import NodeState as NodeStateFact
 from pyinfra_vllm.facts.reach import connector_arguments
 from pyinfra_vllm.facts.refusal import Refusal
@@ -39,7 +40,7 @@ class _Memo:
 _MEMOS: WeakKeyDictionary[State, _Memo] = WeakKeyDictionary()
 
 
-def node_state(state: State, host: Host, query: Query) -> NodeState:
+def node_state(state: State, host: Host, query_of: Callable[[Host], Query]) -> NodeState:
     """State of one node in the phase that is running; a remote command the first time.
 
     Raises Refusal when the node can't be read.
@@ -48,7 +49,7 @@ def node_state(state: State, host: Host, query: Query) -> NodeState:
     key = (host.name, int(state.current_stage))
     with memo.locks.setdefault(host.name, RLock()):
         if key not in memo.states:
-            memo.states[key] = _read(state, host, query)
+            memo.states[key] = _read(state, host, query_of(host))
         return memo.states[key]
 
 
@@ -72,12 +73,25 @@ def each_state(
 ) -> dict[str, NodeState | Exception]:
     """As ``gang_states``, with the error of each node that can't be read in its place."""
     hosts = list(hosts)
-    asking = ctx_host.get() if ctx_host.isset() else None
-    jobs = [
-        gevent.spawn(_read_beside, state, host, query_of(host), asking or host) for host in hosts
-    ]
-    gevent.joinall(jobs)
-    return {host.name: job.value for host, job in zip(hosts, jobs, strict=True)}
+    found: dict[str, NodeState | Exception] = dict(_known(state, hosts))
+    asked = [host for host in hosts if host.name not in found]
+    if asked:
+        asking = ctx_host.get() if ctx_host.isset() else None
+        sudo.ask_once(asked, lambda host: connector_arguments(state, host, asking or host))
+        jobs = [gevent.spawn(_read_beside, state, host, query_of, asking or host) for host in asked]
+        gevent.joinall(jobs)
+        found.update({host.name: job.value for host, job in zip(asked, jobs, strict=True)})
+    return {host.name: found[host.name] for host in hosts}
+
+
+def _known(state: State, hosts: Iterable[Host]) -> Iterator[tuple[str, NodeState]]:
+    """What the memo has for the phase that is running."""
+    stage = int(state.current_stage)
+    for host in hosts:
+        memo = _MEMOS.get(host.state)
+        found = memo.states.get((host.name, stage)) if memo else None
+        if found is not None:
+            yield host.name, found
 
 
 def forget(state: State, host: Host) -> None:
@@ -86,10 +100,12 @@ def forget(state: State, host: Host) -> None:
     memo.states.pop((host.name, int(state.current_stage)), None)
 
 
-def _read_beside(state: State, host: Host, query: Query, asking: Host) -> NodeState | Exception:
+def _read_beside(
+    state: State, host: Host, query_of: Callable[[Host], Query], asking: Host
+) -> NodeState | Exception:
     try:
         with ctx_host.use(asking):
-            return node_state(state, host, query)
+            return node_state(state, host, query_of)
     except (PyinfraError, ConnectError) as error:
         return error
 

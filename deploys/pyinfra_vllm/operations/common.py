@@ -68,7 +68,7 @@ def look(release: Release, at: Host | None = None) -> NodeState:
     """State of the node that the operation runs on."""
     asked = at or host
     node = release.content.gang.node(asked.name)
-    return survey.node_state(state, asked, query_of(release.content.question, node))
+    return survey.node_state(state, asked, lambda _: query_of(release.content.question, node))
 
 
 def look_at_gang(release: Release) -> dict[str, NodeState]:
