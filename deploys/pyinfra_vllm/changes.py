@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 
 from pyinfra_vllm.agent import paths
@@ -59,6 +60,27 @@ def image_lacking(release: Release, states: States) -> list[Node]:
         if here is None or there is None or here.layers != there.layers:
             lacking.append(node)
     return lacking
+
+
+def unused_images(release: Release, state: NodeState) -> list[Image]:
+    """Images of ours on a node that no release and no container there uses.
+
+    Empty on a node with other gangs: their releases aren't in this state.
+    """
+    if set(state.leftovers.required.gangs) - {release.content.gang.name}:
+        return []
+    builds = {release.content.build}
+    for found in state.gang.required.releases.values():
+        launch = found.files.get("launch.json")
+        if launch is None or launch.text is None:
+            return []
+        try:
+            builds.add(json.loads(launch.text)["image"]["build"])
+        except (ValueError, KeyError, TypeError):
+            return []
+    used = {container.image for container in state.containers.required}
+    labelled = [image for image in state.images.required if image.build]
+    return [image for image in labelled if image.build not in builds and image.id not in used]
 
 
 def composed_differences(release: Release, node: Node, state: NodeState) -> list[str]:

@@ -1,34 +1,76 @@
-"""Whether a gang runs a release, and runs it together: from the states of its nodes. Pure."""
+"""Whether a gang serves a release, and what only a deploy can change about it. Pure.
+
+The gang heals itself: a rank that waits, prepares or starts needs nobody. What it can't
+know by itself is another release, a unit that somebody has stopped, and whether it is
+worth going on after it gave up.
+"""
 
 from __future__ import annotations
 
-from pyinfra_vllm import secret_values
+import json
+from dataclasses import dataclass
+from typing import Any
+
 from pyinfra_vllm.agent import paths
 from pyinfra_vllm.changes import States, nodes_of
 from pyinfra_vllm.node.models import AgentStatus
 from pyinfra_vllm.node.state import NodeState
 from pyinfra_vllm.release import Release
 
-TOGETHER = 60.0
-"""Seconds within which the units of one start begin."""
 
-_ROUNDING = 2.0
+@dataclass(frozen=True)
+class Wish:
+    """``wanted.json`` of the head. ``switch`` counts what operators have asked for."""
+
+    release: str | None
+    previous: str | None
+    switch: int
+
+
+def wish(release: Release, head: NodeState) -> Wish:
+    """What the head is to serve now; nothing where the file is missing or broken."""
+    found = head.file(paths.wanted(release.content.gang.name))
+    try:
+        known: dict[str, Any] = json.loads(found.text or "") if found else {}
+        return Wish(known.get("release"), known.get("previous"), int(known.get("switch", 0)))
+    except (ValueError, AttributeError, TypeError):
+        return Wish(None, None, 0)
+
+
+def next_wish(release: Release, head: NodeState) -> str:
+    """Text of ``wanted.json`` that asks for this release, once more if it is asked for already."""
+    now = wish(release, head)
+    previous = now.release if now.release != release.digest else now.previous
+    document = {
+        "schema": 1,
+        "release": release.digest,
+        "previous": previous,
+        "deadline": None,
+        "switch": now.switch + 1,
+    }
+    return json.dumps(document, indent=2) + "\n"
+
+
+def is_paused(release: Release, states: States) -> bool:
+    """Whether an operator has paused the gang."""
+    head = states.get(release.content.gang.head.name)
+    return head is not None and head.file(paths.paused(release.content.gang.name)) is not None
 
 
 def restart_reasons(release: Release, states: States) -> dict[str, str]:
-    """Node -> why the gang must be started anew for this release; empty: it runs it.
+    """Node -> why this release must be asked for, or a unit started; empty: nobody need act.
 
     Of nodes that aren't in ``states`` nothing is known, and they are no reason.
     """
     found = {
-        node.name: _restart_reason(release, states[node.name]) for node in nodes_of(release, states)
+        node.name: _restart_reason(release, states[node.name], node.rank)
+        for node in nodes_of(release, states)
     }
-    reasons = {name: reason for name, reason in found.items() if reason}
-    return reasons or _started_alone(release, states)
+    return {name: reason for name, reason in found.items() if reason}
 
 
 def serves(release: Release, states: States) -> bool:
-    """Whether all ranks run this release and the head's agent has seen a completion."""
+    """Whether nothing is to be done and the head's agent has seen a completion."""
     return not restart_reasons(release, states) and _head_serves(release, states)
 
 
@@ -42,39 +84,18 @@ def last_failures(release: Release, states: States) -> dict[str, float]:
     }
 
 
-def _restart_reason(release: Release, state: NodeState) -> str | None:
+def _restart_reason(release: Release, state: NodeState, rank: int) -> str | None:
     unit = state.unit.required
-    if state.current_release != release.digest:
-        return f"{_short(state.current_release)} is current, {_short(release.digest)} is wanted"
+    if rank == 0:
+        now = wish(release, state).release
+        if now != release.digest:
+            return f"{_short(now)} is wanted, {_short(release.digest)} is to be"
     if unit.active not in ("active", "activating", "reloading"):
         return f"the unit is {unit.active}"
-    container = state.container(paths.container(release.content.gang.name))
-    if (container is None or not container.running) and _prepares(release, state):
-        return None
-    if container is None:
-        return "there is no container"
-    if not container.running:
-        return f"the container is {container.state} (exit code {container.exit_code})"
-    runs = container.labels.get(paths.LABEL_RELEASE)
-    if runs != release.digest:
-        return f"the container runs {_short(runs)}"
-    return _changed_secret(release, state)
-
-
-def _changed_secret(release: Release, state: NodeState) -> str | None:
-    """The engine got its secrets when it started: whoever changes one starts the gang anew."""
-    found, known = state.secrets.required, release.content.secrets
-    changed = [
-        *secret_values.differing(known, found),
-        *secret_values.not_in_use(release.content.recipe.secrets, found),
-    ]
-    return f"secret {changed[0]} has changed" if changed else None
-
-
-def _prepares(release: Release, state: NodeState) -> bool:
-    """Whether the agent is on its way to start an engine of this release."""
     status = _status(release, state)
-    return status is not None and status.phase in ("preparing", "waiting")
+    if rank == 0 and status is not None and status.phase == "failed":
+        return status.detail
+    return None
 
 
 def _head_serves(release: Release, states: States) -> bool:
@@ -91,38 +112,11 @@ def _status(release: Release, state: NodeState) -> AgentStatus | None:
     return status if status.pid == state.unit.required.main_pid else None
 
 
-def _started_alone(release: Release, states: States) -> dict[str, str]:
-    """Ranks that came back without the others: they wait at a rendezvous that is over.
-
-    All times are ages by the node's own clock, so the clocks need not agree.
-    """
-    gang = release.content.gang
-    if gang.size == 1:
-        return {}
-    units = {node.name: _unit_age(states[node.name]) for node in nodes_of(release, states)}
-    if _head_serves(release, states):
-        served = _age(states[gang.head.name], _since(states[gang.head.name]))
-        late = {name for name, age in units.items() if age + _ROUNDING < served}
-        return dict.fromkeys(late, "it was started again after the gang's first completion")
-    failed = last_failures(release, states)
-    if failed:
-        return dict.fromkeys(failed, "its engine has died since the gang was started")
-    first = max(units.values())
-    late = {name for name, age in units.items() if age + TOGETHER < first}
-    return dict.fromkeys(late, "it was started later than the others")
-
-
-def _unit_age(state: NodeState) -> float:
-    return _age(state, state.unit.required.active_since)
-
-
-def _since(state: NodeState) -> float | None:
+def predates(state: NodeState) -> bool:
+    """Whether the agent that runs is of a time when deploys, not heads, said what to serve."""
     status = state.agent.required.status
-    return status.since if status else None
-
-
-def _age(state: NodeState, moment: float | None) -> float:
-    return state.system.required.now - moment if moment else 0.0
+    runs = state.unit.required.active == "active"
+    return runs and status is not None and "start" not in status.model_fields_set
 
 
 def _short(digest: str | None) -> str:

@@ -6,7 +6,18 @@ from pyinfra import host, logger, state
 from pyinfra.api import deploy
 
 from pyinfra_vllm.deploys.wanted import wanted_release
-from pyinfra_vllm.operations import agent, composed_model, gang, image, ready, release, unit
+from pyinfra_vllm.operations import (
+    agent,
+    composed_model,
+    gang,
+    image,
+    members,
+    ready,
+    release,
+    secret,
+    secret_values,
+    unit,
+)
 
 
 @deploy("Serve", data_defaults={"recipe": None, "vllm_gang": "main"})
@@ -14,7 +25,7 @@ def serve(recipe: str | None = None) -> None:
     """Make the gang of this host serve ``recipe`` (else ``--data recipe=…``).
 
     Host data: ``vllm_rank``, ``vllm_fabric_address``, ``vllm_interfaces``, ``vllm_hcas``,
-    ``vllm_hf_cache``, ``vllm_gpus``, ``vllm_gang``. Raises Refusal, before anything
+    ``vllm_hf_cache``, ``vllm_gpus``, ``vllm_alert``, ``vllm_gang``. Raises Refusal, before anything
     is changed, when a node can't be reached or can't do what the recipe needs.
     """
     wanted = wanted_release(state, host, recipe or host.data.get("recipe"))
@@ -34,11 +45,14 @@ def serve(recipe: str | None = None) -> None:
     image.withdrawn(name=f"Image {tag}: offer withdrawn", release=new)
     agent.installed(name="Agent: installed", release=new)
     release.staged(name="Release: files", release=new)
+    if new.content.recipe.secrets:
+        secret_values.placed(name="Secrets: values", release=new)
+    members.known(name="Gang: members", release=new)
+    secret.shared(name="Gang: secret", release=new)
     composed_model.linked(name="Composed model: links", release=new)
     unit.installed(name="Unit: installed and enabled", release=new)
 
     # switch: all nodes or none
     gang.gate(name="Gang: whole", release=new)
-    gang.stopped(name="Gang: old release stopped", release=new)
     gang.started(name="Gang: started", release=new)
     ready.ready(name="Gang: ready", release=new, failures=wanted.failures)

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import os
 import secrets
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 from weakref import WeakKeyDictionary
 
 from gevent.lock import RLock
 from pyinfra import logger
 from pyinfra.api import Host, State
 
-from pyinfra_vllm import catalog, fabric, image, preflight
+from pyinfra_vllm import catalog, fabric, image, preflight, secret_values
 from pyinfra_vllm.changes import States, image_lacking, image_source
 from pyinfra_vllm.cluster import MAIN, Gang, gang_of
 from pyinfra_vllm.errors import UserError
@@ -22,6 +24,7 @@ from pyinfra_vllm.image import Build
 from pyinfra_vllm.questions import Question, query_of
 from pyinfra_vllm.recipe import Recipe
 from pyinfra_vllm.release import Content, Release, release_of
+from pyinfra_vllm.secret_values import Secrets
 from pyinfra_vllm.starts import last_failures, restart_reasons
 
 

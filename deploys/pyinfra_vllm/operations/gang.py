@@ -1,4 +1,4 @@
-"""Operations: the gang's units stopped and started together."""
+"""Operations: the gang's switch to a release, all nodes or none."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from pyinfra_vllm.operations.common import (
     show,
     this_node,
 )
-from pyinfra_vllm.release import Release
-from pyinfra_vllm.starts import restart_reasons
+from pyinfra_vllm.release import FILE_MODE, Release
+from pyinfra_vllm.starts import next_wish, predates, restart_reasons
 
 
 @operation()
@@ -44,43 +44,27 @@ def gate(release: Release) -> Commands:
 
 @operation()
 @explained
-def stopped(release: Release) -> Commands:
-    """No engine runs that isn't of this release: a gang is started anew as a whole.
-
-    + release: what the gang is to serve
-    """
-    reasons = restart_reasons(release, look_at_gang(release))
-    if not reasons:
-        return
-    for name, reason in reasons.items():
-        if name == this_node(release).name:
-            show(f"Will restart the gang: {reason}")
-    if look(release).unit.required.active not in ("inactive", "failed"):
-        unit = paths.unit(release.content.gang.name)
-        yield from change(StringCommand("systemctl", "stop", unit))
-
-
-@operation()
-@explained
 def started(release: Release) -> Commands:
-    """``current`` names the release and the unit runs.
+    """The head wants this release, and the unit runs on every node.
+
+    The wish is one rename on the head, and that is the switch: the head kills the gang
+    and opens the next start; each node moves its own ``current`` as it starts. Units that
+    run are left alone.
 
     + release: what the gang is to serve
     """
     gang = release.content.gang.name
     here = look(release)
-    inactive = here.unit.required.active in ("inactive", "failed")
-    if not inactive and not restart_reasons(release, look_at_gang(release)):
-        return
-    if here.current_release != release.digest:
-        show(f"Will switch {paths.current(gang)} to {release.digest[:12]}")
-        yield from change(
-            place([placement.link(paths.current(gang), f"releases/{release.digest}")])
-        )
+    reason = restart_reasons(release, look_at_gang(release)).get(this_node(release).name)
+    if this_node(release).rank == 0 and reason:
+        show(f"Will ask for release {release.digest[:12]}: {reason}")
+        text = next_wish(release, here)
+        yield from change(place([placement.file(paths.wanted(gang), text, FILE_MODE)]))
     unit = paths.unit(gang)
-    yield from change(
-        StringCommand(
-            f"rm -f {paths.status_file(gang)}; systemctl reset-failed {unit} 2>/dev/null; "
-            f"systemctl start {unit}"
+    if predates(here):
+        yield from change(StringCommand("systemctl", "restart", unit))
+    elif here.unit.required.active in ("inactive", "failed"):
+        show(f"Will start {unit}")
+        yield from change(
+            StringCommand(f"systemctl reset-failed {unit} 2>/dev/null; systemctl start {unit}")
         )
-    )

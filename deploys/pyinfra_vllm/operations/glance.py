@@ -18,7 +18,7 @@ LOG_LINES = 50
 """Lines of the journal that are shown of a rank whose engine died."""
 
 # What the agent says of itself in the journal, beside the engine's own lines.
-_AGENT_LINE = "^(preparing|waiting|starting|serving|failed|stopping|starts): "
+_AGENT_LINE = "^(preparing|waiting|paused|starting|serving|failed|stopping|start [0-9]+): "
 _LINE_LENGTH = 160
 
 

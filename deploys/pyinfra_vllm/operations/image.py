@@ -1,69 +1,97 @@
 """Operations: the image of a release, built once and the same on every node.
 
-The nodes fetch it from the one that has it, over the fabric, while the operation runs:
-``docker save`` to a file, offered by python's http.server on the fabric address under a
-name nobody can guess, ``docker load`` on the others. The controller's link carries
-none of it and the nodes need no ssh between them.
+It comes from where the inventory's ``vllm_image_source`` says: built on the head or on a
+builder and sent from there to all nodes at once, or loaded by each from an archive or a
+registry. It is sent over the fabric, by ``docker save`` and ``docker load`` with a small
+sender and receiver between them: both ends are on every node that has docker and python3,
+nothing is compressed on a link of 200 Gb/s, no copy lies on a disk on the way, and no node
+needs to reach another by ssh. A registry would want all of these.
 """
 
 from __future__ import annotations
 
-import base64
-import shlex
-from functools import cache
-from pathlib import Path
-
+from pyinfra import host, logger
 from pyinfra.api import FunctionCommand, Host, State, StringCommand, operation
 
-from pyinfra_vllm.agent import paths
-from pyinfra_vllm.changes import image_lacking, image_on, image_source
-from pyinfra_vllm.image import Build, build_command, context_tar
+from pyinfra_vllm import image_scripts
+from pyinfra_vllm.changes import image_lacking, image_on, image_source, unused_images
+from pyinfra_vllm.errors import UserError
+from pyinfra_vllm.image import Build
+from pyinfra_vllm.image_origin import refusal
 from pyinfra_vllm.operations.common import (
     Commands,
     change,
     explained,
+    look,
     look_at_gang,
     run,
     show,
     this_node,
 )
-from pyinfra_vllm.questions import SHARE_UNIT, SHARE_UNIT_FILE
+from pyinfra_vllm.operations.image_sender import (
+    COMMAND,
+    builder,
+    offer,
+    origin_of,
+    sender,
+    withdraw,
+)
+from pyinfra_vllm.questions import SHARE_UNIT_FILE
 from pyinfra_vllm.release import Release
-
-SHARE_PORT = 29502
-"""Where the node that has the image offers it to the others, for the length of one deploy."""
-
-_SHARE_LEASE = 3600
-_LOG_LINES = 40
 
 
 @operation()
 @explained
 def built(release: Release, build: Build) -> Commands:
-    """The image of the build digest exists on some node of the gang; the head builds it.
+    """The image of the build digest exists on some node; else the head or the builder builds it.
+
+    It is built in a unit of its own, which a lost connection or ^C leaves running.
 
     + release: what the gang is to serve
     + build: the rendered Dockerfile and its context
     """
-    if this_node(release).rank != 0 or image_source(release, look_at_gang(release)):
+    states = look_at_gang(release)
+    origin = origin_of(host)
+    if this_node(release).rank != 0 or origin.each_for_itself or image_source(release, states):
         return
-    show(f"Will build {build.tag} (build {build.digest[:12]})")
-    yield from change(FunctionCommand(_build, (build,), {}))
+    if origin.kind == "present":
+        raise UserError(
+            f"no node has the image of build {build.digest[:12]} ({build.tag}), and "
+            'vllm_image_source says "present"; put it there, or say where it comes from'
+        )
+    at = builder(host) or host
+    reason = refusal(build, states[host.name], release.content.gang.name) if at is host else None
+    if reason:
+        raise UserError(reason)
+    show(f"Will build {build.tag} (build {build.digest[:12]}) on {at.name}")
+    for line in build.deviations:
+        show(f"  deviates: {line}")
+    yield from change(FunctionCommand(_build, (at.name, build), {}))
 
 
-def _build(state: State, host: Host, build: Build) -> bool:
-    """Run the build with its steps shown; on failure show the log's last lines."""
-    log = f"/var/log/pyinfra-vllm-build-{build.digest[:12]}.log"
-    script = (
-        "set -o pipefail; "
-        f"if base64 -d | DOCKER_BUILDKIT=1 {shlex.join(build_command(build))} 2>&1 | tee {log} "
-        "| { grep --line-buffered -E '^#[0-9]+ \\[' || true; }; then exit 0; fi; "
-        f"echo 'The build failed. Its last {_LOG_LINES} lines (all of it: {log}):' >&2; "
-        f"tail -n {_LOG_LINES} {log} >&2; exit 1"
-    )
-    context = base64.b64encode(context_tar(build)).decode()
-    ok, _ = run(host, host, StringCommand("bash", "-c", shlex.quote(script)), True, context)
+def _build(state: State, host: Host, at: str, build: Build) -> bool:
+    place = state.inventory.get_host(at)
+    ok, _ = run(place, host, StringCommand(COMMAND), True, image_scripts.building(build))
+    if not ok:
+        unit = image_scripts.build_unit(build)
+        logger.error(f"{host.print_prefix}the image isn't built; on {at}: journalctl -u {unit}")
     return ok
+
+
+@operation()
+@explained
+def loaded(release: Release) -> Commands:
+    """The node has the image from the archive or registry that the inventory names, if it does.
+
+    + release: what the gang is to serve
+    """
+    origin, content = origin_of(host), release.content
+    if not origin.each_for_itself or image_on(release, look(release)):
+        return
+    tag = content.recipe.docker_image
+    show(f"Will load {tag} from {origin.value}")
+    script = image_scripts.loading(tag, content.build, origin.kind, origin.value)
+    yield from change(StringCommand(COMMAND, _stdin=script))
 
 
 @operation()
@@ -75,23 +103,12 @@ def offered(release: Release, token: str) -> Commands:
     + token: a random name, the same for this operation, `present` and `withdrawn`
     """
     states = look_at_gang(release)
-    source = image_source(release, states) or release.content.gang.head
-    if this_node(release) != source or not image_lacking(release, states):
+    lacking = image_lacking(release, states)
+    found = sender(release, states)
+    if origin_of(host).each_for_itself or not lacking or not found.is_for(this_node(release)):
         return
-    folder = f"{paths.STATE_ROOT}/share"
-    image = image_on(release, states[source.name])
-    reference = image.id if image else release.content.recipe.docker_image
-    yield from change(
-        StringCommand(
-            f"systemctl stop {SHARE_UNIT} 2>/dev/null; systemctl reset-failed {SHARE_UNIT} "
-            f"2>/dev/null; rm -rf {folder} && mkdir -p -m 0700 {folder}/{token} && "
-            f"docker save {shlex.quote(reference)} -o {folder}/{token}/image.tar && "
-            f"systemd-run --quiet --unit {SHARE_UNIT} --property RuntimeMaxSec={_SHARE_LEASE} "
-            f"--property 'ExecStopPost=/bin/rm -rf {folder}' "
-            f"python3 -m http.server {SHARE_PORT} --bind {source.fabric_address} "
-            f"--directory {folder}"
-        )
-    )
+    receivers = [node for node in lacking if node.name != found.host.name]
+    yield from change(FunctionCommand(offer, (found, token, len(receivers)), {}))
 
 
 @operation()
@@ -102,25 +119,25 @@ def present(release: Release, token: str) -> Commands:
     + release: what the gang is to serve
     + token: as given to `offered`
     """
-    states = look_at_gang(release)
-    node = this_node(release)
-    source = image_source(release, states) or release.content.gang.head
-    if node not in image_lacking(release, states):
+    states, node = look_at_gang(release), this_node(release)
+    lacking = image_lacking(release, states)
+    if origin_of(host).each_for_itself or not lacking:
         return
-    tag = release.content.recipe.docker_image
-    show(f"Will load {tag} from {source.name}")
-    url = f"http://{source.fabric_address}:{SHARE_PORT}/{token}/image.tar"
-    script = (
-        "set -o pipefail; "
-        f"loaded=$(python3 - {url} | docker load -q) && "
-        f'docker tag "${{loaded##*: }}" {shlex.quote(tag)}'
+    found = sender(release, states)
+    if node not in lacking or found.host.name == node.name:
+        return
+    content = release.content
+    tag = content.recipe.docker_image
+    show(f"Will load {tag} from {found.host.name}")
+    script = image_scripts.receiving(
+        tag, content.build, found.layers, found.size, found.address, token
     )
-    yield from change(StringCommand("bash", "-c", shlex.quote(script), _stdin=_fetch()))
+    yield from change(FunctionCommand(_receive, (script,), {}))
 
 
-@cache
-def _fetch() -> str:
-    return (Path(__file__).parents[1] / "node" / "fetch.py").read_text(encoding="utf-8")
+def _receive(state: State, host: Host, script: str) -> bool:
+    ok, _ = run(host, host, StringCommand(COMMAND), True, script)
+    return ok
 
 
 @operation()
@@ -130,9 +147,28 @@ def withdrawn(release: Release) -> Commands:
 
     + release: what the gang is to serve
     """
-    states = look_at_gang(release)
-    source = image_source(release, states) or release.content.gang.head
-    node = this_node(release)
+    states, node = look_at_gang(release), this_node(release)
     offers = states[node.name].file(SHARE_UNIT_FILE) is not None
-    if offers or (node == source and image_lacking(release, states)):
-        yield from change(StringCommand(f"systemctl stop {SHARE_UNIT} 2>/dev/null; true"))
+    lacking = not origin_of(host).each_for_itself and image_lacking(release, states)
+    found = sender(release, states) if lacking else None
+    if offers:
+        yield from change(FunctionCommand(withdraw, (host.name,), {}))
+    elif found and found.is_for(node):
+        yield from change(FunctionCommand(withdraw, (found.host.name,), {}))
+
+
+@operation()
+@explained
+def pruned(release: Release) -> Commands:
+    """No image of ours is left that neither a release nor a container on the node uses.
+
+    + release: what the gang is to serve
+    """
+    unused = unused_images(release, look(release))
+    if not unused:
+        return
+    for image in unused:
+        name = image.tags[0] if image.tags else image.id[:19]
+        show(f"Will remove the image {name}: up to {image.size >> 20} MiB")
+    keep = [release.content.build] if release.content.build else []
+    yield from change(FunctionCommand(_receive, (image_scripts.pruning(keep),), {}))

@@ -15,7 +15,7 @@ from pyinfra_vllm.agent import paths
 from pyinfra_vllm.operations.common import Commands, change, explained, look_at_gang, this_node
 from pyinfra_vllm.operations.glance import LOG_LINES, Glance, glance_at_all, journal, stop_all
 from pyinfra_vllm.release import Release
-from pyinfra_vllm.starts import serves
+from pyinfra_vllm.starts import is_paused, restart_reasons, serves
 
 _POLL_SECONDS = 2
 _SAY_SECONDS = 10
@@ -36,7 +36,10 @@ def ready(release: Release, failures: Mapping[str, float] | None = None) -> Comm
     + release: what the gang is to serve
     + failures: node -> when its engine had died before this run; that is no news
     """
-    if this_node(release).rank != 0 or serves(release, look_at_gang(release)):
+    states = look_at_gang(release)
+    if this_node(release).rank != 0 or serves(release, states):
+        return
+    if is_paused(release, states) and not restart_reasons(release, states):
         return
     yield from change(FunctionCommand(_wait, (release, failures or {}), {}))
 
@@ -55,6 +58,9 @@ def _wait(state: State, host: Host, release: Release, failures: Mapping[str, flo
             return True
         if seconds > limit + _GRACE:
             return _say_late(host, looks, limit, release)
+        if looks[0].phase == "paused":
+            logger.info(f"{host.print_prefix}{looks[0].status.get('detail')}; it serves at resume")
+            return True
         phases = _phases(looks)
         if phases != before or time.monotonic() - said > _SAY_SECONDS:
             logger.info(f"{host.print_prefix}{seconds:4.0f} s  {phases}  {looks[0].line}")

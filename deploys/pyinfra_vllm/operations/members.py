@@ -1,0 +1,52 @@
+"""Operation: who belongs to the gang, as the agents read it."""
+
+from __future__ import annotations
+
+import json
+
+from pyinfra.api import operation
+
+from pyinfra_vllm import placement
+from pyinfra_vllm.agent import paths
+from pyinfra_vllm.changes import file_is_right
+from pyinfra_vllm.cluster import Gang, Node
+from pyinfra_vllm.operations.common import (
+    Commands,
+    change,
+    explained,
+    look,
+    place,
+    show_diff,
+    this_node,
+)
+from pyinfra_vllm.release import FILE_MODE, Release
+
+
+@operation()
+@explained
+def known(release: Release) -> Commands:
+    """Every node knows its rank and where the others are; running agents read it at their start.
+
+    + release: what the gang is to serve
+    """
+    gang = release.content.gang
+    path = paths.members(gang.name)
+    text = members_text(gang, this_node(release))
+    found = look(release).file(path)
+    if file_is_right(found, text):
+        return
+    show_diff(path, found.text if found else None, text)
+    yield from change(place([placement.file(path, text, FILE_MODE)]))
+
+
+def members_text(gang: Gang, node: Node) -> str:
+    """``gang.json`` of one node."""
+    document = {
+        "schema": 1,
+        "gang": gang.name,
+        "rank": node.rank,
+        "addresses": [member.fabric_address for member in gang.nodes],
+        "port": paths.TETHER_PORT,
+        "alert": node.alert,
+    }
+    return json.dumps(document, indent=2) + "\n"
