@@ -162,8 +162,11 @@ def test_a_gang_that_serves_is_not_asked_for_free_memory() -> None:
 
 
 def test_a_key_or_a_narrow_address_quiets_the_warning_about_the_api() -> None:
-    for words in (("--api-key", "x"), ("--host", "10.0.0.1")):
-        found = gb10.findings(args=(*gb10.RECIPE.args, *words))
+    for change in (
+        {"secrets": ("VLLM_API_KEY",)},
+        {"args": (*gb10.RECIPE.args, "--host", "10.0.0.1")},
+    ):
+        found = gb10.findings(**change)
         assert not [f for f in found if f.check == "api-key" and f.status != "ok"]
 
 
@@ -192,3 +195,14 @@ def test_nodes_that_do_not_answer_are_left_out() -> None:
     del states["spark-3"]
     found = preflight.findings(gb10.RECIPE, sparks(4), gb10.build(), states)
     assert not [f for f in found if f.status == "fail" or f.node == "spark-3"]
+
+
+def test_a_dockerd_that_is_silent_on_one_node_leaves_the_other_nodes_checks_alone() -> None:
+    states = gb10.states()
+    sick = states["spark-2"].model_dump(by_alias=True)
+    sick["images"] = {"ok": False, "error": "dockerd: no answer in 10 s"}
+    states["spark-2"] = type(states["spark-2"]).model_validate(sick)
+    found = preflight.findings(gb10.RECIPE, sparks(4), gb10.build(), states)
+    assert [f.sentence for f in found if f.status == "fail"] == [
+        "spark-2: images can't be read: dockerd: no answer in 10 s"
+    ]

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from types import TracebackType
+
 from pyinfra.api.exceptions import PyinfraError
 
 
-class Refusal(PyinfraError):  # noqa: N818 (an answer, not a failure of the program)  # noqa: N818 - it is no fault of the program
+class Refusal(PyinfraError):  # noqa: N818 (an answer, not a failure of the program)
     """``str()`` is the whole message, for a person.
 
     pyinfra's command line looks in the traceback for the place of an error and prints it
@@ -13,5 +15,9 @@ class Refusal(PyinfraError):  # noqa: N818 (an answer, not a failure of the prog
     """
 
     @property
-    def __traceback__(self) -> None:  # type: ignore[override]
+    def __traceback__(self) -> None:
         """Nothing to show."""
+
+    @__traceback__.setter
+    def __traceback__(self, value: TracebackType | None) -> None:
+        """Context managers put back what they found."""

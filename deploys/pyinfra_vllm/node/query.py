@@ -52,7 +52,7 @@ class Query(BaseModel):
     composed_root: str = paths.COMPOSED_ROOT
     asked: float | None = None
     fabric_address: str | None = None
-    deadline: float = 5.0
+    deadline: float = 10.0
 
     @model_validator(mode="before")
     @classmethod

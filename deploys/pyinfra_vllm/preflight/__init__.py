@@ -6,11 +6,13 @@ tell). The inventory waives a check by name (``vllm_waive``); it is then still s
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from typing import TypeVar
 
 from pyinfra_vllm.check_names import NAMES
 from pyinfra_vllm.cluster import Gang
+from pyinfra_vllm.errors import UserError
 from pyinfra_vllm.image import Build
 from pyinfra_vllm.node.state import NodeState
 from pyinfra_vllm.preflight import gang as of_gang
@@ -29,6 +31,8 @@ __all__ = [
     "revisions_of",
     "summary",
 ]
+
+T = TypeVar("T", Place, Subject)
 
 
 def findings(
@@ -82,7 +86,7 @@ def _on_node(place: Place) -> Iterator[Finding]:
 def _results(check: Check, place: Place) -> Iterator[Finding]:
     assert check.on_node is not None
     why = _unreadable(check, place)
-    results: Results = [unknown(why)] if why else check.on_node(place)
+    results = [unknown(why)] if why else _safely(check.on_node, place)
     for result in results:
         yield replace(result, check=check.name, source=check.source, node=place.node.name)
 
@@ -90,9 +94,17 @@ def _results(check: Check, place: Place) -> Iterator[Finding]:
 def _on_gang(check: Check, subject: Subject) -> Iterator[Finding]:
     assert check.on_gang is not None
     reasons = [f"{p.node.name}: {why}" for p in subject.places if (why := _unreadable(check, p))]
-    results: Results = [unknown("; ".join(reasons))] if reasons else check.on_gang(subject)
+    results = [unknown("; ".join(reasons))] if reasons else _safely(check.on_gang, subject)
     for result in results:
         yield replace(result, check=check.name, source=check.source)
+
+
+def _safely(function: Callable[[T], Results], subject: T) -> list[Finding]:
+    """What a check finds; unknown when it needs a part, of another node say, that is missing."""
+    try:
+        return list(function(subject))
+    except UserError as error:
+        return [unknown(str(error))]
 
 
 def _unreadable(check: Check, place: Place) -> str:
