@@ -21,6 +21,7 @@ KEYS: Mapping[str, Callable[[object], object]] = {
     "vllm_hcas": inventory_words.hcas,
     "vllm_hf_cache": inventory_words.hf_cache,
     "vllm_gpus": inventory_words.gpus,
+    "vllm_secrets": inventory_words.secrets,
     "vllm_waive": inventory_words.waive,
 }
 """Every key of host data that is ours, and what reads it."""

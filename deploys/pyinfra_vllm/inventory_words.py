@@ -64,6 +64,13 @@ def hf_cache(value: object) -> str:
     return words.absolute(value.rstrip("/") or "/")
 
 
+def secrets(value: object) -> str:
+    """A file on the controller with the values of secret variables."""
+    if not isinstance(value, str) or not value.strip():
+        raise ValueError(f"expected the path of a file on this machine, got {got(value)}")
+    return value
+
+
 def gpus(value: object) -> bool:
     """Whether the container gets the node's GPUs."""
     if not isinstance(value, bool):

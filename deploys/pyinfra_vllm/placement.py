@@ -36,6 +36,11 @@ def link(path: str, target: str) -> Action:
     return {"do": "link", "path": path, "target": target}
 
 
+def secrets(path: str, values: Mapping[str, str]) -> Action:
+    """A file of secret values, mode 0600, in which these are new; others in it stay."""
+    return {"do": "secrets", "path": path, "values": dict(values)}
+
+
 def remove(path: str) -> Action:
     """Nothing at ``path``."""
     return {"do": "remove", "path": path}

@@ -7,7 +7,7 @@ import json
 import re
 import shlex
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from pyinfra_vllm import fabric, model, resources, serving
@@ -18,6 +18,7 @@ from pyinfra_vllm.cluster import Gang, Node, plain_name
 from pyinfra_vllm.errors import UserError
 from pyinfra_vllm.questions import Question
 from pyinfra_vllm.recipe import Recipe
+from pyinfra_vllm.secret_values import Secrets
 
 LAUNCH_SCHEMA = 1
 RELEASE_SCHEMA = 1
@@ -40,6 +41,8 @@ class Content:
     """Build digest of the image, or None for an image that others made."""
     revisions: Mapping[str, str]
     """Commit of every repository of the model."""
+    secrets: Secrets = field(default=Secrets(), compare=False)
+    """Values of secret variables, where they are known; no part of the release."""
 
     @property
     def question(self) -> Question:
@@ -136,6 +139,7 @@ def _launch(content: Content, node: Node, digest: str) -> dict[str, Any]:
         "options": list(serving.options(recipe, node, seccomp)),
         "mounts": [asdict(m) for m in serving.mounts(recipe, node, composed, caches)],
         "environ": serving.environ(recipe, node),
+        "secrets": list(recipe.secrets),
         "argv": list(serving.argv(recipe, gang, node)),
         "composed": {"directory": composed} if recipe.composed_model else None,
         "fabric_address": node.fabric_address,

@@ -29,6 +29,9 @@ def run(launch: Launch, image: str, found: Mapping[str, str] | None = None) -> l
         argv += ["--mount", _bind(mount)]
     for name, value in {**launch.environ, **(found or {})}.items():
         argv += ["--env", f"{name}={value}"]
+    # By name only: the docker client takes the values from its own environment.
+    for name in launch.secrets:
+        argv += ["--env", name]
     argv += ["--entrypoint", launch.argv[0], image, *launch.argv[1:]]
     return argv
 

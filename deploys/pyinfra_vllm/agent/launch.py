@@ -49,6 +49,8 @@ class Launch:
     composed: str | None
     api: Api
     start_timeout: int
+    secrets: tuple[str, ...] = ()
+    """Names of variables whose values are in the node's own file."""
 
     @property
     def is_head(self) -> bool:
@@ -96,6 +98,7 @@ def parse(source: Document) -> Launch:
         composed=source.table("composed").path_of("directory") if source.has("composed") else None,
         api=_api(source.table("api")),
         start_timeout=source.number("start_timeout"),
+        secrets=source.words("secrets") if source.has("secrets") else (),
     )
     _check(launch, source.file)
     return launch

@@ -8,7 +8,9 @@ writes beside its target, syncs, and switches by rename (rename(2) is atomic).
 from __future__ import annotations
 
 import base64
+import json
 import os
+import secrets
 import shutil
 import subprocess
 import sys
@@ -20,7 +22,13 @@ ACTIONS: list[dict[str, Any]] = []
 
 def main(actions: list[dict[str, Any]]) -> int:
     """Do all actions in order; stop at the first that fails, with one line that says where."""
-    steps = {"tree": place_tree, "file": place_file, "link": place_link, "remove": remove}
+    steps = {
+        "tree": place_tree,
+        "file": place_file,
+        "link": place_link,
+        "remove": remove,
+        "secrets": place_secrets,
+    }
     for action in actions:
         try:
             steps[action["do"]](Path(action["path"]), action)
@@ -102,6 +110,20 @@ def place_link(path: Path, action: dict[str, Any]) -> None:
         raise RuntimeError("is a directory, and a link belongs here; move it away")
     partial.replace(path)
     sync_directory(path.parent)
+
+
+def place_secrets(path: Path, action: dict[str, Any]) -> None:
+    """Values of variables that only root can read, with a random salt for hashes of them."""
+    document: dict[str, Any] = {}
+    try:
+        document = json.loads(path.read_text(encoding="utf-8"))
+        values = {**document["values"], **action["values"]}
+    except (OSError, ValueError, KeyError, TypeError):
+        # Nothing of it can be kept.
+        document, values = {}, action["values"]
+    document = {"salt": document.get("salt") or secrets.token_hex(16), "values": values}
+    content = base64.b64encode(json.dumps(document).encode()).decode()
+    place_file(path, {"base64": content, "mode": 0o600})
 
 
 def remove(path: Path, _action: dict[str, Any]) -> None:

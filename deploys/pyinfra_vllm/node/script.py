@@ -13,6 +13,7 @@ MODULES = (
     "parts",
     "files",
     "secrets",
+    "secret_file",
     "engine",
     "system",
     "cache",

@@ -31,6 +31,7 @@ from pyinfra_vllm.node.models import (
     Rdma,
     Release,
     Rule,
+    SecretFile,
     Snapshot,
     System,
     Unit,
@@ -60,6 +61,7 @@ class NodeState(Model):
     unit: Part[Unit] = Part[Unit]()
     gang: Part[GangFolder] = Part[GangFolder]()
     agent: Part[Agent] = Part[Agent]()
+    secrets: Part[SecretFile] = Part[SecretFile](ok=True, value=SecretFile())
     files: Part[dict[str, FileState]] = Part[dict[str, FileState]]()
     snapshots: Part[tuple[Snapshot, ...]] = Part[tuple[Snapshot, ...]]()
     local_files: Part[dict[str, PathState]] = Part[dict[str, PathState]]()

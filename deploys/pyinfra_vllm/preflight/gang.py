@@ -90,12 +90,12 @@ def api_key(subject: Subject) -> Results:
     """An API that listens everywhere serves everyone who reaches the node."""
     recipe = subject.recipe
     host = flags.value_of(recipe.args, "--host")
-    key = flags.value_of(recipe.args, "--api-key") or recipe.env.get("VLLM_API_KEY")
-    if key or host not in _OPEN:
-        yield ok("with a key" if key else f"only on {host}")
+    if "VLLM_API_KEY" in recipe.secrets or host not in _OPEN:
+        yield ok("with a key" if "VLLM_API_KEY" in recipe.secrets else f"only on {host}")
     else:
         yield warn(
             "the API listens on 0.0.0.0 and asks for no key",
             "whoever reaches the head may use it",
-            "give the recipe --host with an address of your own network, or a key",
+            "give the recipe --host with an address of your own network, "
+            'or secrets = ["VLLM_API_KEY"]',
         )

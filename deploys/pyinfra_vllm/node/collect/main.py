@@ -23,6 +23,7 @@ from pyinfra_vllm.node.collect import (
     network,
     peers,
     rdma,
+    secret_file,
     system,
 )
 from pyinfra_vllm.node.collect.parts import Document, run_parts
@@ -42,6 +43,7 @@ def part_functions(query: Document) -> dict[str, Callable[[], object]]:
         "unit": partial(gang.unit, query["unit"]),
         "gang": partial(gang.releases, root, name, query["releases"]),
         "agent": partial(gang.agent, query["agent_path"], query["status_path"]),
+        "secrets": partial(secret_file.secrets, root, name, query["status_path"]),
         "files": partial(files.files, query["files"]),
         "snapshots": partial(cache.snapshots, query["snapshots"]),
         "local_files": partial(files.local_files, query["local_files"]),

@@ -16,6 +16,7 @@ from pyinfra_vllm.node.models.gang import (
     LastFailure,
     Leftovers,
     Release,
+    SecretFile,
     Unit,
 )
 from pyinfra_vllm.node.models.gpu import Gpu, GpuProcess, Gpus
@@ -52,6 +53,7 @@ __all__ = [
     "RdmaPort",
     "Release",
     "Rule",
+    "SecretFile",
     "Snapshot",
     "SnapshotEntry",
     "System",

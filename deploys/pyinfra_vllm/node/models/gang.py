@@ -59,6 +59,17 @@ class GangFolder(Model):
         return self.current.rstrip("/").rpartition("/")[2] if self.current else None
 
 
+class SecretFile(Model):
+    """Values of secret variables as salted hashes; ``in_use``: the engine got the same one."""
+
+    exists: bool = False
+    mode: str = ""
+    owner: str = ""
+    salt: str = ""
+    digests: dict[str, str] = Field(default_factory=dict)
+    in_use: dict[str, bool] = Field(default_factory=dict)
+
+
 class LastFailure(Model):
     at: float = 0.0
     code: int | None = None
@@ -79,6 +90,7 @@ class AgentStatus(Model):
     detail: str = ""
     engine_started: float | None = None
     last_failure: LastFailure | None = None
+    start: int | None = None
 
 
 class Agent(Model):
