@@ -22,7 +22,7 @@ RELEASE = "a" * 64
 REVISION = "b" * 40
 
 
-def _free_port() -> int:
+def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
@@ -41,11 +41,12 @@ class Node:
     """A node below a folder: state, run and composed roots, a docker, a snapshot."""
 
     def __init__(self, root: Path) -> None:
+        root.mkdir(exist_ok=True)
         self.root = root
         self.docker = root / "docker"
         (self.docker / "containers").mkdir(parents=True)
         (self.docker / "image").touch()
-        self.port = _free_port()
+        self.port = free_port()
         bin_folder = root / "bin"
         bin_folder.mkdir()
         script = (Path(__file__).parent / "local" / "fake_docker.py").read_text()
@@ -76,20 +77,57 @@ class Node:
         self.local.write_bytes(b"weights")
         self.composed = self.root / paths.composed("main", RELEASE).lstrip("/")
 
-    def lay_release(self, rank: int = 0, **changes: Any) -> None:
-        """Write the release and move ``current`` to it."""
-        folder = self.root / paths.releases("main").lstrip("/") / RELEASE
+    def lay_gang(self, rank: int = 0, addresses: tuple[str, ...] = ("",), port: int = 0) -> None:
+        """Say who belongs to the gang, and give the node its secret."""
+        root = self.root / paths.gang_root("main").lstrip("/")
+        root.mkdir(parents=True, exist_ok=True)
+        document = {
+            "schema": 1,
+            "gang": "main",
+            "rank": rank,
+            "addresses": addresses,
+            "port": port,
+            "alert": f'echo "$PYINFRA_VLLM_MESSAGE" >> {self.root}/alerts',
+        }
+        (root / "gang.json").write_text(json.dumps(document))
+        (root / "secret").write_bytes(b"s" * 32)
+        (root / "secret").chmod(0o600)
+
+    def wish(self, release: str = RELEASE, switch: int = 1) -> None:
+        """Write ``wanted.json`` as a deploy does: by rename."""
+        path = self.root / paths.wanted("main").lstrip("/")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        fresh = path.with_name("new")
+        fresh.write_text(json.dumps({"schema": 1, "release": release, "switch": switch}))
+        fresh.rename(path)
+
+    def pause(self, reason: str) -> Path:
+        marker = self.root / paths.paused("main").lstrip("/")
+        marker.write_text(json.dumps({"who": "me", "when": "now", "why": reason}))
+        return marker
+
+    def lay_release(self, rank: int = 0, release: str = RELEASE, **changes: Any) -> None:
+        """Lay the release of a gang of one; the head's wish names it."""
+        if not (self.root / paths.members("main").lstrip("/")).exists():
+            self.lay_gang(rank)
+        if rank == 0:
+            self.wish(release)
+        self.lay_files(rank, release, **changes)
+
+    def lay_files(self, rank: int, release: str = RELEASE, **changes: Any) -> None:
+        """Only the files of the release."""
+        folder = self.root / paths.releases("main").lstrip("/") / release
         folder.mkdir(parents=True)
         document = {
             "schema": 1,
             "gang": "main",
-            "release": RELEASE,
+            "release": release,
             "recipe": "tiny",
             "rank": rank,
-            "size": 2,
+            "size": 1,
             "image": {"build": "c" * 64, "tag": "tiny:local"},
             "container": "vllm-main",
-            "labels": {paths.LABEL_GANG: "main", paths.LABEL_RELEASE: RELEASE},
+            "labels": {paths.LABEL_GANG: "main", paths.LABEL_RELEASE: release},
             "options": ["--network", "host"],
             "mounts": [
                 {
@@ -105,16 +143,16 @@ class Node:
             "api": {"address": "127.0.0.1", "port": self.port, "model": "tiny"},
             "start_timeout": 60,
         }
+        document["composed"] = {"directory": str(self.composed.with_name(release))}
+        document["mounts"][0]["source"] = str(self.composed.with_name(release))  # type: ignore[index]
         (folder / paths.LAUNCH).write_text(json.dumps(document | changes))
         manifest = {
             "schema": 1,
-            "directory": str(self.composed),
+            "directory": str(self.composed.with_name(release)),
             "sources": [{"repo": "a/b", "revision": REVISION, "snapshot": str(self.snapshot)}],
             "local_files": [{"host": str(self.local), "name": "model.safetensors"}],
         }
         (folder / paths.MANIFEST).write_text(json.dumps(manifest))
-        current = self.root / paths.current("main").lstrip("/")
-        current.symlink_to(f"releases/{RELEASE}")
 
     def start(self, **environ: str) -> subprocess.Popen[bytes]:
         with self.journal.open("ab") as journal:
@@ -153,6 +191,16 @@ class Node:
 
     def containers(self) -> list[str]:
         return [file.name for file in (self.docker / "containers").iterdir()]
+
+    def engine(self) -> int:
+        """Pid of the engine."""
+        (file,) = (self.docker / "containers").iterdir()
+        return int(json.loads(file.read_text())["pid"])
+
+    def remove_containers(self) -> None:
+        """What ExecStopPost of the unit does."""
+        command = [sys.executable, "-I", str(self.pyz), "remove", "main"]
+        subprocess.run(command, env=self.environ, stdout=subprocess.DEVNULL, check=False)
 
     def end(self) -> None:
         for agent in self.agents:

@@ -21,8 +21,10 @@ KEYS: Mapping[str, Callable[[object], object]] = {
     "vllm_hcas": inventory_words.hcas,
     "vllm_hf_cache": inventory_words.hf_cache,
     "vllm_gpus": inventory_words.gpus,
+    "vllm_alert": inventory_words.alert,
     "vllm_secrets": inventory_words.secrets,
     "vllm_waive": inventory_words.waive,
+    "vllm_image_source": inventory_words.image_source,
 }
 """Every key of host data that is ours, and what reads it."""
 
@@ -53,6 +55,8 @@ class Node:
     """Names of preflight checks whose findings don't stop a deploy."""
     derived: tuple[str, ...] = ()
     """Keys that the inventory leaves out and the node's state answers."""
+    alert: str = ""
+    """Shell command that tells a person, run by the agent; empty for none."""
 
 
 @dataclass(frozen=True)
@@ -192,4 +196,5 @@ def _node(host: _Host, required_nodes: int) -> Node:
         gpus=values.get("vllm_gpus", True),
         waive=values.get("vllm_waive", ()),
         derived=tuple(unsaid),
+        alert=values.get("vllm_alert", ""),
     )

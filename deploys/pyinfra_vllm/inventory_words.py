@@ -5,7 +5,7 @@ from __future__ import annotations
 import ipaddress
 import re
 
-from pyinfra_vllm import words
+from pyinfra_vllm import image_origin, words
 from pyinfra_vllm.check_names import NAMES
 from pyinfra_vllm.suggest import did_you_mean
 from pyinfra_vllm.validation import got
@@ -76,6 +76,19 @@ def gpus(value: object) -> bool:
     if not isinstance(value, bool):
         raise ValueError(f"expected True or False, got {got(value)}")
     return value
+
+
+def alert(value: object) -> str:
+    """A shell command that is run on a node when a person should hear of the gang."""
+    if not isinstance(value, str) or not value.strip():
+        raise ValueError(f"expected a shell command, got {got(value)}")
+    return value
+
+
+def image_source(value: object) -> str:
+    """Where the gang's image comes from."""
+    image_origin.origin(value)
+    return str(value)
 
 
 def waive(value: object) -> tuple[str, ...]:

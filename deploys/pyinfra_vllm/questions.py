@@ -43,6 +43,10 @@ def query_of(question: Question, node: Node) -> Query:
             paths.TMPFILES,
             paths.AGENT,
             SHARE_UNIT_FILE,
+            paths.members(question.gang),
+            paths.secret(question.gang),
+            paths.wanted(question.gang),
+            paths.paused(question.gang),
         ),
         snapshots=tuple(
             SnapshotQuery(hub=node.hf_cache, repo=repo, revision=revision)

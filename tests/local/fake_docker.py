@@ -53,6 +53,8 @@ def run(argv):
     file.write_text(json.dumps({"pid": os.getpid(), "labels": labels, "argv": argv}))
     print("the engine's first line", flush=True)
     signal.signal(signal.SIGTERM, lambda *_: os._exit(143))
+    if (STATE / "exit_at_start").exists():
+        os._exit(int((STATE / "exit_at_start").read_text()))
     time.sleep(float(os.environ.get("FAKE_START", "0.2")))
     if "--headless" not in argv:
         server = http.server.HTTPServer(("127.0.0.1", int(os.environ["FAKE_PORT"])), Api)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import socket
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -32,16 +31,7 @@ def test_head_comes_to_serving_after_a_real_completion(node: Node) -> None:
     assert completion[1]["model"] == "tiny"  # type: ignore[index]
     assert (node.composed / "model.safetensors").samefile(node.local)
     assert "the engine's first line" in node.journal.read_text()
-    assert "starts: docker run --name vllm-main" in node.journal.read_text()
-
-
-def test_worker_stays_starting_because_it_cannot_know(node: Node) -> None:
-    node.lay_release(rank=1)
-    agent = node.start()
-    node.wait_phase("starting", agent)
-    time.sleep(2)
-    assert node.status()["phase"] == "starting"
-    assert not node.docker_calls("completion")
+    assert "start 1: docker run --label pyinfra-vllm.start=1" in node.journal.read_text()
 
 
 @pytest.mark.parametrize("code", [0, 1, 137])
@@ -122,9 +112,13 @@ def test_container_of_somebody_else_is_left_alone_and_named(node: Node) -> None:
 def test_what_is_missing_is_waited_for_and_no_failure(node: Node) -> None:
     agent = node.start()
     status = node.wait_phase("waiting", agent)
-    assert "launch.json" in status["detail"] and "run the deploy" in status["detail"]
+    assert "gang.json" in status["detail"] and "run the deploy" in status["detail"]
+    node.lay_gang()
+    node.wait(lambda status: "wanted.json" in status["detail"])
+    node.wish()
+    node.wait(lambda status: "launch.json" in status["detail"])
     (node.docker / "down").touch()
-    node.lay_release()
+    node.lay_files(0)
     node.wait(lambda status: "Cannot connect to the Docker daemon" in status["detail"])
     (node.docker / "image").unlink()
     (node.docker / "down").unlink()
@@ -155,7 +149,7 @@ def test_engine_is_given_the_command_line_of_the_release(node: Node) -> None:
     node.wait_phase("serving", node.start())
     (run,) = node.docker_calls("run")
     assert run == [
-        *["run", "--name", "vllm-main"],
+        *["run", "--label", "pyinfra-vllm.start=1", "--name", "vllm-main"],
         *["--label", "pyinfra-vllm.gang=main", "--label", f"pyinfra-vllm.release={RELEASE}"],
         *["--log-driver", "none", "--network", "host"],
         *["--mount", f"type=bind,source={node.composed},target=/model,readonly"],

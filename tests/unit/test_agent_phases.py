@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from pyinfra_vllm.agent import phases
+from pyinfra_vllm.agent import phases, tether, vitals
 from pyinfra_vllm.agent.events import (
     Action,
     Ask,
@@ -15,24 +15,35 @@ from pyinfra_vllm.agent.events import (
     Completed,
     Event,
     Exited,
-    Known,
+    Hold,
+    Launch,
     Leave,
     Missing,
     Moment,
     NotYet,
     Prepare,
     Prepared,
-    Start,
     Step,
     StopAsked,
     Tick,
+    Tidied,
+    Tidy,
+    Watch,
+    Wished,
     heard,
 )
 from pyinfra_vllm.agent.phases import State
 from pyinfra_vllm.agent.status import Failure
+from pyinfra_vllm.agent.tether import Said, Start
 
-_PREPARED = Prepared(("docker", "run"), ("127.0.0.1", 8000, "m"), None, 100.0)
+_R = "r" * 64
+_START = Start(7, "00")
+_ADDRESS = ("127.0.0.1", 8000, "m")
+_PREPARED = Prepared(_R, 1, ("docker", "run"), _ADDRESS, None, 100.0, 0.0)
+_TWO = replace(_PREPARED, size=2)
 _OLD = Failure(1.0, 9, "old", "died")
+_NAMES = ("rank 0 (a)", "rank 1 (b)")
+_UP = (Tidied(), Wished(_R, None))
 
 
 def _at(seconds: float) -> Moment:
@@ -41,119 +52,140 @@ def _at(seconds: float) -> Moment:
 
 def _after(*events: Event, rank: int = 0) -> tuple[State, tuple[Action, ...]]:
     """The state after events a second apart, and the actions of the last one."""
-    state, actions = phases.begin(_at(0), _OLD)
-    state = replace(state, rank=rank, release="r")
+    tethered = tether.worker(rank) if rank else tether.head(2, _START)
+    state, actions = phases.begin(tethered, _NAMES, _at(0), _OLD)
     for second, event in enumerate(events, 1):
         state, actions = phases.step(state, event, _at(second))
     return state, actions
 
 
-def test_run_begins_with_preparing_and_remembers_the_last_failure() -> None:
-    state, actions = phases.begin(_at(0), _OLD)
-    assert (state.phase, state.last_failure, actions) == ("preparing", _OLD, (Prepare(),))
+def test_run_begins_with_tidying_and_remembers_the_last_failure() -> None:
+    state, actions = _after()
+    assert (state.phase, state.last_failure, actions) == ("preparing", _OLD, (Tidy(),))
 
 
-def test_what_is_prepared_now_is_said() -> None:
-    state, actions = _after(Step("looks for the image"))
-    assert (state.phase, state.detail, actions) == ("preparing", "looks for the image", ())
-
-
-def test_release_and_rank_are_shown_as_soon_as_they_are_known() -> None:
-    state, _ = _after(Known("r2", 3))
-    assert (state.release, state.rank) == ("r2", 3)
+def test_nothing_is_prepared_while_an_old_engine_may_be_there() -> None:
+    state, actions = _after(Wished(_R, None), Tidied("docker doesn't answer"))
+    assert actions == (Tidy(phases.LOOK_AGAIN),)
+    assert "docker doesn't answer" in state.detail
+    _, actions = _after(Wished(_R, None), Tidied())
+    assert actions == (Prepare(_R),)
 
 
 def test_missing_precondition_is_waited_for_without_limit_and_counts_as_no_failure() -> None:
-    state, actions = _after(*[Missing(f"docker {n}") for n in range(1000)])
-    assert (state.phase, state.detail, state.since) == ("waiting", "docker 999", 1001.0)
-    assert actions == (Prepare(phases.LOOK_AGAIN),)
+    state, actions = _after(*_UP, *[Missing(_R, f"docker {n}") for n in range(1000)])
+    assert (state.phase, state.since) == ("waiting", 1001.0)
+    assert "docker 999" in state.detail
+    assert actions == (Prepare(_R, phases.LOOK_AGAIN),)
     assert state.last_failure == _OLD
 
 
-def test_head_starts_the_engine_and_asks_for_a_completion() -> None:
-    state, actions = _after(Missing("nas"), _PREPARED)
-    assert (state.phase, state.engine_started) == ("starting", _at(2))
-    assert actions == (Start(("docker", "run")), Ask(_PREPARED, phases.ASK_AGAIN))
+def test_head_alone_starts_the_engine_and_asks_for_a_completion() -> None:
+    state, actions = _after(*_UP, Missing(_R, "nas"), _PREPARED)
+    assert (state.phase, state.engine_started) == ("starting", _at(4))
+    assert actions == (Launch(_PREPARED, _START), Ask(_PREPARED, phases.ASK_AGAIN))
 
 
-def test_worker_starts_the_engine_and_asks_nobody() -> None:
-    _, actions = _after(_PREPARED, rank=1)
-    assert actions == (Start(("docker", "run")),)
+def test_head_of_two_waits_for_the_other_by_name() -> None:
+    state, actions = _after(*_UP, _TWO)
+    assert (state.phase, state.detail) == ("waiting", "rank 1 (b) is not connected")
+    assert actions == (Prepare(_R, phases.RECHECK),)
+    state, actions = _after(*_UP, _TWO, tether.Joined(1), tether.Heard(1, Said("have", _R)))
+    assert actions[0] == Launch(_TWO, _START)
 
 
-def test_first_completion_makes_it_serving() -> None:
-    state, actions = _after(_PREPARED, NotYet("refused"), Completed())
-    assert (state.phase, state.since, actions) == ("serving", 1003.0, ())
+def test_worker_starts_when_the_head_opens_and_asks_nobody() -> None:
+    wanted = (tether.Joined(0), tether.Heard(0, Said("want", _R)), _TWO)
+    state, _ = _after(Tidied(), *wanted, rank=1)
+    assert state.phase == "waiting" and "rank 0 (a), the head, opens no start yet" in state.detail
+    opened = tether.Heard(0, Said("open", _R, _START))
+    state, actions = _after(Tidied(), *wanted, opened, rank=1)
+    assert (state.phase, actions) == ("starting", (Launch(_TWO, _START),))
+    served = tether.Heard(0, Said("serve", _R, _START))
+    state, _ = _after(Tidied(), *wanted, opened, served, rank=1)
+    assert state.phase == "serving"
 
 
-def test_no_completion_yet_asks_again_and_says_why() -> None:
-    state, actions = _after(_PREPARED, NotYet("connection refused"))
-    assert state.detail == "no completion yet: connection refused"
-    assert actions == (Ask(_PREPARED, phases.ASK_AGAIN),)
+def test_worker_without_a_head_says_why() -> None:
+    state, _ = _after(Tidied(), Tick("Connection refused"), rank=1)
+    assert (state.phase, state.detail) == (
+        "waiting",
+        "rank 0 (a), the head, is not reached: Connection refused",
+    )
+
+
+def test_first_completion_makes_it_serving_and_watched() -> None:
+    state, actions = _after(*_UP, _PREPARED, NotYet("refused"), Completed())
+    assert (state.phase, state.last_failure) == ("serving", _OLD)
+    assert actions == (Watch(_PREPARED, False, vitals.INTERVAL),)
+
+
+def test_head_asks_again_and_says_what_it_got() -> None:
+    state, actions = _after(*_UP, _PREPARED, NotYet("refused"))
+    assert (state.detail, actions) == (
+        "no completion yet: refused",
+        (Ask(_PREPARED, phases.ASK_AGAIN),),
+    )
 
 
 @pytest.mark.parametrize("code", [0, 1, 137])
-@pytest.mark.parametrize("before", [(), (Completed(),)])
-def test_any_exit_of_the_engine_fails_the_run(code: int, before: tuple[Event, ...]) -> None:
-    state, actions = _after(_PREPARED, *before, Exited(code))
-    assert (state.phase, actions) == ("failed", (Clear(gently=False),))
-    assert state.last_failure is not None
-    assert (state.last_failure.code, state.last_failure.release) == (code, "r")
-    state, actions = phases.step(state, Cleared("memory ran out"), _at(9))
+def test_exit_of_the_engine_is_a_failure_with_any_code(code: int) -> None:
+    state, actions = _after(*_UP, _PREPARED, Completed(), Exited(code))
+    assert state.phase == "failed" and actions == (Clear(gently=False),)
+    assert state.last_failure == Failure(1005.0, code, _R, state.detail)
+    _, actions = phases.step(state, Cleared("memory ran out"), _at(9))
     assert actions == (Leave(1),)
-    assert state.last_failure is not None
-    assert state.last_failure.detail.endswith("memory ran out")
+
+
+def test_death_of_another_rank_is_no_failure_of_this_one() -> None:
+    joined = (tether.Joined(1), tether.Heard(1, Said("have", _R)))
+    died = tether.Heard(1, Said("end", _R, _START, 3, "engine exited with code 3"))
+    state, actions = _after(*_UP, _TWO, *joined, died)
+    assert (state.phase, state.last_failure) == ("failed", _OLD)
+    assert state.detail == "rank 1 (b): engine exited with code 3"
+    assert actions == (Clear(gently=False),)
 
 
 def test_head_without_a_completion_in_time_fails() -> None:
-    starting, _ = _after(_PREPARED, NotYet("refused"))
-    assert phases.step(starting, Tick(), _at(101))[0].phase == "starting"
-    state, actions = phases.step(starting, Tick(), _at(102))
-    assert (state.phase, actions) == ("failed", (Clear(gently=False),))
-    assert state.last_failure is not None and state.last_failure.code == 124
+    state, _ = _after(*_UP, _PREPARED)
+    state, actions = phases.step(state, Tick(), _at(104))
+    assert state.phase == "failed" and "no first completion" in state.detail
+    assert actions == (Clear(gently=False),)
 
 
-def test_clock_that_jumps_an_hour_is_no_timeout() -> None:
-    starting, _ = _after(_PREPARED)
-    state, _ = phases.step(starting, Tick(), Moment(wall=1000.0 + 3600, steady=3.0))
-    assert state.phase == "starting"
-
-
-def test_worker_and_serving_head_have_no_start_timeout() -> None:
-    for state in (_after(_PREPARED, rank=1)[0], _after(_PREPARED, Completed())[0]):
-        assert phases.step(state, Tick(), _at(9999)) == (state, ())
-
-
-@pytest.mark.parametrize(
-    "events",
-    [(), (Missing("x"),), (_PREPARED,), (_PREPARED, Completed()), (_PREPARED, Exited(1))],
-)
-def test_stop_is_followed_from_every_phase_and_forgets_the_failure(
-    events: tuple[Event, ...],
-) -> None:
+@pytest.mark.parametrize("events", [(), _UP, (*_UP, _PREPARED), (*_UP, _PREPARED, Completed())])
+def test_stop_drains_and_leaves_with_0(events: tuple[Event, ...]) -> None:
     state, actions = _after(*events, StopAsked())
-    assert (state.phase, actions, state.last_failure) == ("stopping", (Clear(gently=True),), None)
-    assert phases.step(state, StopAsked(), _at(50)) == (state, ())
-    assert phases.step(state, Cleared(""), _at(50))[1] == (Leave(0),)
+    assert (state.phase, actions) == ("stopping", (Clear(gently=True),))
+    assert phases.step(state, StopAsked(), _at(50))[1] == ()
+    assert phases.step(state, Cleared(""), _at(60))[1] == (Leave(0),)
+    assert state.last_failure is None
 
 
-@pytest.mark.parametrize("late", [_PREPARED, Completed(), NotYet("x"), Missing("x"), Exited(0)])
-def test_event_that_comes_after_the_end_changes_nothing(late: Event) -> None:
-    for end in (StopAsked(), Exited(3)):
-        state, _ = _after(_PREPARED, end)
-        assert phases.step(state, late, _at(60)) == (state, ())
+def test_pause_drains_and_a_switch_kills_and_neither_is_a_failure() -> None:
+    paused = Wished(_R, Hold("paused", "paused by me"))
+    state, actions = _after(*_UP, _PREPARED, Completed(), paused)
+    assert (state.phase, actions) == ("stopping", (Clear(gently=True),))
+    state, actions = _after(*_UP, _PREPARED, Completed(), Wished("s" * 64, None))
+    assert (state.phase, actions) == ("stopping", (Clear(gently=False),))
+    assert state.last_failure == _OLD
 
 
-def test_words_of_a_job_become_events() -> None:
-    start = {
-        "start": ["docker", "run"],
-        "api": ["127.0.0.1", 8000, "m"],
-        "api_key": None,
-        "start_timeout": 100,
-    }
-    assert heard(start) == _PREPARED
-    assert heard({"unmet": "x"}) == Missing("x")
+def test_hold_is_shown_as_what_it_is() -> None:
+    state, _ = _after(Tidied(), Wished(_R, Hold("failed", "gave up")), _PREPARED)
+    assert (state.phase, state.detail) == ("failed", "gave up")
+
+
+def test_events_that_come_too_late_change_nothing() -> None:
+    state, _ = _after(*_UP, _PREPARED, Exited(1))
+    for event in (Completed(), NotYet("x"), Missing(_R, "x"), Step("x"), Exited(2), _PREPARED):
+        assert phases.step(state, event, _at(99)) == (state, ())
+
+
+def test_words_of_jobs_are_understood() -> None:
+    assert heard({"step": "x"}) == Step("x")
+    assert heard({"unmet": "x", "release": _R}) == Missing(_R, "x")
+    assert heard({"tidied": ""}) == Tidied()
     assert heard({"completed": True, "detail": None}) == Completed()
-    assert heard({"completed": False, "detail": "x"}) == NotYet("x")
-    assert heard({"cleared": ""}) == Cleared("")
+    assert heard({"cleared": "x"}) == Cleared("x")
     assert heard({"note": "x"}) is None

@@ -178,8 +178,9 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "unknown_far": (
         {"vllm_zzzzzzz": 1},
-        "vllm_zzzzzzz: unknown key of the inventory; known here: vllm_fabric_address, vllm_gang, "
-        "vllm_gpus, vllm_hcas, vllm_hf_cache, vllm_interfaces, vllm_rank, vllm_secrets, vllm_waive",
+        "vllm_zzzzzzz: unknown key of the inventory; known here: vllm_alert, "
+        "vllm_fabric_address, vllm_gang, vllm_gpus, vllm_hcas, vllm_hf_cache, vllm_image_source, "
+        "vllm_interfaces, vllm_rank, vllm_secrets, vllm_waive",
     ),
 }
 

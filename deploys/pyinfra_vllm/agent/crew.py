@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from typing import Literal
 
 from . import jobs
-from .events import Cleared, Event, Known, Missing, NotYet, Step, heard
+from .events import Cleared, Event, Missing, NotYet, Sample, Step, Tidied, heard
 from .jobs import Job, Say
 
-Name = Literal["prepare", "ask", "clear"]
+Name = Literal["tidy", "prepare", "ask", "watch", "clear", "alert"]
 
 
 @dataclass(frozen=True)
@@ -23,8 +23,11 @@ class _Limits:
 
 
 _LIMITS: dict[Name, _Limits] = {
+    "tidy": _Limits(silence=60.0, whole=90.0),
     "prepare": _Limits(silence=60.0, whole=3600.0),
+    "watch": _Limits(silence=120.0, whole=150.0),
     "clear": _Limits(silence=60.0, whole=60.0),
+    "alert": _Limits(silence=90.0, whole=90.0),
 }
 
 
@@ -37,10 +40,20 @@ class Crew:
         self._jobs: dict[str, Job] = {}
         self._given_up: list[Job] = []
 
-    def start(self, name: Name, work: Callable[[Say], None], seconds: float | None = None) -> None:
-        """Start a job; ``seconds``: its limit where it has one of its own."""
+    def start(
+        self,
+        name: Name,
+        work: Callable[[Say], None],
+        seconds: float | None = None,
+        about: str = "",
+    ) -> None:
+        """Start a job; ``seconds``: its limit where it has one of its own.
+
+        ``about``: the release that it looks at. One of this name that still runs is dismissed.
+        """
+        self.dismiss(name)
         limits = _Limits(seconds, seconds) if seconds else _LIMITS[name]
-        job = jobs.start(name, work, limits.silence, limits.whole)
+        job = jobs.start(name, work, limits.silence, limits.whole, about)
         self._jobs[name] = job
         self._selector.register(job, selectors.EVENT_READ)
 
@@ -67,7 +80,7 @@ class Crew:
                 event = heard(word)
                 if isinstance(event, Step):
                     job.last_step = event.detail
-                elif not isinstance(event, Known):
+                else:
                     job.answered = True
                 events += [event] if event else []
         except EOFError:
@@ -86,7 +99,7 @@ class Crew:
                     f"no answer for {job.silence:.0f} s (pid {job.pid}); "
                     "a file server or docker may hang",
                 )
-        self.hanging("prepare")
+        self._given_up = [job for job in self._given_up if not job.is_gone()]
         return events
 
     def end(self) -> None:
@@ -106,6 +119,11 @@ class Crew:
         if job.answered:
             return []
         detail = f"{job.last_step}: {what}"
-        if job.name == "prepare":
-            return [Missing(detail)]
-        return [NotYet(detail)] if job.name == "ask" else [Cleared(detail)]
+        answers: dict[str, Event] = {
+            "tidy": Tidied(detail),
+            "prepare": Missing(job.about, detail),
+            "ask": NotYet(detail),
+            "watch": Sample(None, False, False, None, detail),
+            "clear": Cleared(detail),
+        }
+        return [answers[job.name]] if job.name in answers else []

@@ -1,9 +1,14 @@
-"""What happens to a run of the agent (events) and what it does about it (actions). Values only."""
+"""What happens to a run of the agent (events) and what it does about it (actions). Values only.
+
+Events of the protocol between the ranks are those of :mod:`tether`.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
+
+from . import tether
 
 Address = tuple[str, int, str]
 """Address, port and public model name of an API."""
@@ -18,35 +23,54 @@ class Moment:
 
 
 @dataclass(frozen=True)
+class Hold:
+    """Why the head opens no start. ``phase``: what that means for people."""
+
+    phase: Literal["waiting", "paused", "failed"]
+    text: str
+
+
+@dataclass(frozen=True)
+class Wished:
+    """Head: the release to serve, and what forbids a start, if anything does."""
+
+    release: str
+    hold: Hold | None
+
+
+@dataclass(frozen=True)
 class Step:
-    """Preparing does this now."""
+    """A job does this now."""
 
     detail: str
 
 
 @dataclass(frozen=True)
-class Known:
-    """The release is read."""
+class Tidied:
+    """No container of the gang is left on this node; ``missing``: why that isn't sure."""
 
-    release: str
-    rank: int
+    missing: str = ""
 
 
 @dataclass(frozen=True)
 class Missing:
-    """A precondition is not met."""
+    """A precondition of the release is not met."""
 
+    release: str
     detail: str
 
 
 @dataclass(frozen=True)
 class Prepared:
-    """Everything is there."""
+    """Everything is there. ``patience``: seconds that one step of the engine may take."""
 
+    release: str
+    size: int
     argv: tuple[str, ...]
     api: Address
     api_key: str | None
     start_timeout: float
+    patience: float
 
 
 @dataclass(frozen=True)
@@ -58,6 +82,20 @@ class Completed:
 class NotYet:
     """The head did not answer a completion."""
 
+    detail: str
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One look at the serving engine. ``signs``: its counters, None when they can't be read.
+
+    ``answered``: how a completion went, None when none was asked for. ``watts``: of the GPU.
+    """
+
+    signs: str | None
+    busy: bool
+    answered: bool | None
+    watts: float | None
     detail: str
 
 
@@ -82,24 +120,38 @@ class Cleared:
 
 @dataclass(frozen=True)
 class Tick:
-    """Time has passed."""
+    """Time has passed. ``trouble``: why this worker isn't connected to the head."""
+
+    trouble: str = ""
 
 
-Event = Step | Known | Missing | Prepared | Completed | NotYet | Exited | StopAsked | Cleared | Tick
+Event = (
+    Wished | Step | Tidied | Missing | Prepared | Completed | NotYet | Sample | Exited | StopAsked
+    | Cleared | Tick | tether.Joined | tether.Heard | tether.Lost
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
-class Prepare:
-    """Look at the preconditions in ``delay`` seconds."""
+class Tidy:
+    """Remove what an earlier start left, in ``delay`` seconds."""
 
     delay: float = 0.0
 
 
 @dataclass(frozen=True)
-class Start:
+class Prepare:
+    """Look at the preconditions of ``release`` in ``delay`` seconds."""
+
+    release: str
+    delay: float = 0.0
+
+
+@dataclass(frozen=True)
+class Launch:
     """Start the engine."""
 
-    argv: tuple[str, ...]
+    prepared: Prepared
+    start: tether.Start
 
 
 @dataclass(frozen=True)
@@ -107,6 +159,15 @@ class Ask:
     """Ask for a completion in ``delay`` seconds."""
 
     prepared: Prepared
+    delay: float = 0.0
+
+
+@dataclass(frozen=True)
+class Watch:
+    """Look for signs of life in ``delay`` seconds; ``press``: ask for a completion even if busy."""
+
+    prepared: Prepared
+    press: bool
     delay: float = 0.0
 
 
@@ -124,7 +185,7 @@ class Leave:
     code: int
 
 
-Action = Prepare | Start | Ask | Clear | Leave
+Action = Tidy | Prepare | Launch | Ask | Watch | Clear | Leave
 
 
 def heard(word: dict[str, Any]) -> Event | None:
@@ -132,17 +193,26 @@ def heard(word: dict[str, Any]) -> Event | None:
     match word:
         case {"step": str(detail)}:
             return Step(detail)
-        case {"release": str(release), "rank": int(rank)}:
-            return Known(release, rank)
-        case {"unmet": str(detail)}:
-            return Missing(detail)
+        case {"tidied": str(missing)}:
+            return Tidied(missing)
+        case {"unmet": str(detail), "release": str(release)}:
+            return Missing(release, detail)
         case {"start": list(argv), "api": [str(address), int(port), str(model)]}:
-            api = (address, port, model)
-            return Prepared(tuple(argv), api, word["api_key"], float(word["start_timeout"]))
+            return Prepared(
+                release=word["release"],
+                size=word["size"],
+                argv=tuple(argv),
+                api=(address, port, model),
+                api_key=word["api_key"],
+                start_timeout=float(word["start_timeout"]),
+                patience=float(word["patience"]),
+            )
         case {"completed": True}:
             return Completed()
         case {"completed": False, "detail": str(detail)}:
             return NotYet(detail)
+        case {"sample": dict(sample)}:
+            return Sample(**sample)
         case {"cleared": str(detail)}:
             return Cleared(detail)
     return None

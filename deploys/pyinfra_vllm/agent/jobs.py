@@ -35,6 +35,7 @@ class Job:
     pid: int
     reader: int
     silence: float
+    about: str = ""
     last_step: str = "starts"
     answered: bool = False
     last_word: float = field(default_factory=time.monotonic)
@@ -73,13 +74,15 @@ class Job:
             return True
 
 
-def start(name: str, work: Callable[[Say], None], silence: float, limit: float) -> Job:
+def start(
+    name: str, work: Callable[[Say], None], silence: float, limit: float, about: str = ""
+) -> Job:
     """Run ``work`` in a child, which ends itself after ``limit`` seconds even without a parent."""
     reader, writer = os.pipe()
     pid = os.fork()
     if pid:
         os.close(writer)
-        return Job(name, pid, reader, silence)
+        return Job(name, pid, reader, silence, about)
     code = EXIT_BUG
     try:
         os.close(reader)

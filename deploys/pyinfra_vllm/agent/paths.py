@@ -26,6 +26,10 @@ LABEL_GANG = "pyinfra-vllm.gang"
 LABEL_RELEASE = "pyinfra-vllm.release"
 LABEL_RANK = "pyinfra-vllm.rank"
 LABEL_RECIPE = "pyinfra-vllm.recipe"
+LABEL_START = "pyinfra-vllm.start"
+
+TETHER_PORT = 29503
+"""Where the head's agent listens for the other ranks, on its fabric address."""
 
 LAUNCH = "launch.json"
 MANIFEST = "model.manifest"
@@ -67,6 +71,36 @@ def releases(gang: str) -> str:
 def current(gang: str) -> str:
     """Link to the release that this node starts."""
     return f"{STATE_ROOT}/{gang}/current"
+
+
+def members(gang: str) -> str:
+    """Who belongs to the gang: the same on every node but for the rank."""
+    return f"{STATE_ROOT}/{gang}/gang.json"
+
+
+def secret(gang: str) -> str:
+    """What only members of the gang know; 0600, the same on every node."""
+    return f"{STATE_ROOT}/{gang}/secret"
+
+
+def wanted(gang: str) -> str:
+    """On the head: which release the gang is to serve. Replaced by rename, which is the switch."""
+    return f"{STATE_ROOT}/{gang}/wanted.json"
+
+
+def paused(gang: str) -> str:
+    """On the head: while this file is there, the gang doesn't serve."""
+    return f"{STATE_ROOT}/{gang}/paused"
+
+
+def starts(gang: str) -> str:
+    """On the head: number of the last start, and how starts ended."""
+    return f"{STATE_ROOT}/{gang}/starts.json"
+
+
+def evidence(gang: str) -> str:
+    """Folder with one file for each of the last starts that ended."""
+    return f"{STATE_ROOT}/{gang}/evidence"
 
 
 def status_file(gang: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.client
 import json
 
+from . import memory, pace
 from .events import Address
 from .jobs import Say
 
@@ -43,3 +44,60 @@ def ask(api: Address, key: str | None, seconds: float, say: Say) -> None:
     """The job: says ``{"completed": true}`` or ``{"completed": false, "detail": …}``."""
     detail = complete(api, key, seconds)
     say(completed=detail is None, detail=detail)
+
+
+WATCH_SECONDS = 60.0
+"""How long a serving engine may take for one token before the question counts as failed."""
+_METRICS_SECONDS = 10.0
+_SIGNS = (
+    "vllm:prompt_tokens", "vllm:generation_tokens", "vllm:iteration_tokens",
+    "vllm:kv_cache_usage", "vllm:gpu_cache_usage", "vllm:num_preemptions",
+)  # fmt: skip
+"""What only a working engine moves. During a long prefill it is the KV gauge alone."""
+_REQUESTS = ("vllm:num_requests_running", "vllm:num_requests_waiting")
+
+
+def watch(api: Address, key: str | None, press: bool, say: Say) -> None:
+    """The job: says ``{"sample": …}``. A busy engine isn't asked, unless ``press``."""
+    text = metrics(api)
+    signs, busy = read_metrics(text) if text is not None else (None, False)
+    detail, answered = "", None
+    if press or not busy:
+        say(step="asks for a completion")
+        detail = complete(api, key, pace.seconds(WATCH_SECONDS)) or ""
+        answered = not detail
+        text = metrics(api) if answered else None
+        signs = read_metrics(text)[0] if text is not None else signs
+    sample = {"signs": signs, "busy": busy, "answered": answered, "watts": watts()}
+    say(sample={**sample, "detail": detail})
+
+
+def read_metrics(text: str) -> tuple[str, bool]:
+    """The engine's own counters as one string, and whether it has requests."""
+    lines = [line for line in text.splitlines() if line.startswith("vllm:")]
+    signs = [line for line in lines if line.startswith(_SIGNS) and "_created" not in line]
+    busy = any(float(line.rpartition(" ")[2]) > 0 for line in lines if line.startswith(_REQUESTS))
+    return "\n".join(signs), busy
+
+
+def metrics(api: Address) -> str | None:
+    """The text of ``/metrics``, None when it isn't there in time."""
+    connection = http.client.HTTPConnection(api[0], api[1], timeout=_METRICS_SECONDS)
+    try:
+        connection.request("GET", "/metrics")
+        response = connection.getresponse()
+        text = response.read().decode(errors="replace")
+    except (OSError, http.client.HTTPException):
+        return None
+    finally:
+        connection.close()
+    return text if response.status == 200 else None
+
+
+def watts() -> float | None:
+    """Power of this node's GPUs together, None when unknown."""
+    try:
+        found = [float(line) for line in memory.query("--query-gpu=power.draw")]
+    except ValueError:
+        return None
+    return sum(found) if found else None

@@ -41,13 +41,34 @@ class Report:
 
     def tell(self, state: State) -> None:
         """Say what has changed, and that the agent lives."""
+        self._show(self._status(state))
+
+    def wait(self, detail: str) -> None:
+        """Say what is waited for before the gang is known."""
+        since = self._written.since if self._written else time.time()
+        failure = self.last_failure()
+        self._show(
+            Status(
+                agent=self._digest,
+                pid=os.getpid(),
+                gang=self._gang,
+                release=None,
+                rank=None,
+                phase="waiting",
+                since=since,
+                detail=detail,
+                engine_started=None,
+                last_failure=failure,
+            )
+        )
+
+    def _show(self, document: Status) -> None:
         self._feed()
-        self._repeat(state)
-        document = self._status(state)
+        self._repeat(document)
         if document == self._written:
             return
-        self._notifier.status(f"{state.phase}: {state.detail}")
-        if state.phase == "stopping":
+        self._notifier.status(f"{document.phase}: {document.detail}")
+        if document.phase == "stopping":
             self._notifier.stopping()
         try:
             status.write(self._file, document)
@@ -62,10 +83,10 @@ class Report:
             self._notifier.alive()
             self._fed = now
 
-    def _repeat(self, state: State) -> None:
+    def _repeat(self, state: Status) -> None:
         line = f"{state.phase}: {state.detail}" if state.detail else state.phase
         said, at = self._said
-        again = state.phase == "waiting" and time.monotonic() - at >= _REPEAT
+        again = state.phase in ("waiting", "paused", "failed") and time.monotonic() - at >= _REPEAT
         if line != said or again:
             self.log(line)
             self._said = (line, time.monotonic())
@@ -77,10 +98,11 @@ class Report:
             pid=os.getpid(),
             gang=self._gang,
             release=state.release,
-            rank=state.rank,
+            rank=state.tether.rank,
             phase=state.phase,
             since=state.since,
             detail=state.detail,
             engine_started=started.wall if started else None,
             last_failure=state.last_failure,
+            start=state.tether.start.number if started and state.tether.start else None,
         )

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-Phase = Literal["preparing", "waiting", "starting", "serving", "failed", "stopping"]
+Phase = Literal["preparing", "waiting", "paused", "starting", "serving", "failed", "stopping"]
 
 
 @dataclass(frozen=True)
@@ -25,6 +25,7 @@ class Failure:
 class Status:
     """``since`` and ``engine_started`` are Unix seconds; ``agent`` is the sha256 of the archive.
 
+    ``start``: number of the gang's start that this rank is in.
     ``last_failure`` outlives the agent and a later success; a stop that was asked
     for, and a boot, forget it.
     """
@@ -39,6 +40,7 @@ class Status:
     detail: str
     engine_started: float | None
     last_failure: Failure | None
+    start: int | None = None
 
     def document(self) -> dict[str, Any]:
         """The JSON document of the status file."""
