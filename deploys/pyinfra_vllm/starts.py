@@ -11,6 +11,7 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
+from pyinfra_vllm import secret_values
 from pyinfra_vllm.agent import paths
 from pyinfra_vllm.changes import States, nodes_of
 from pyinfra_vllm.node.models import AgentStatus
@@ -66,6 +67,9 @@ def restart_reasons(release: Release, states: States) -> dict[str, str]:
         node.name: _restart_reason(release, states[node.name], node.rank)
         for node in nodes_of(release, states)
     }
+    head, secret = release.content.gang.head.name, _changed_secret(release, states)
+    if secret and found.get(head, secret) is None:
+        found[head] = secret
     return {name: reason for name, reason in found.items() if reason}
 
 
@@ -95,6 +99,23 @@ def _restart_reason(release: Release, state: NodeState, rank: int) -> str | None
     status = _status(release, state)
     if rank == 0 and status is not None and status.phase == "failed":
         return status.detail
+    return None
+
+
+def _changed_secret(release: Release, states: States) -> str | None:
+    """An engine got its secrets when it started: for a changed one all start anew."""
+    recipe, known = release.content.recipe, release.content.secrets
+    for node in nodes_of(release, states) if recipe.secrets else ():
+        state = states[node.name]
+        container = state.container(paths.container(release.content.gang.name))
+        if container is None or not container.running:
+            continue
+        found = state.secrets.required
+        changed = secret_values.differing(known, found) or secret_values.not_in_use(
+            recipe.secrets, found
+        )
+        if changed:
+            return f"secret {changed[0]} has changed on {node.name}"
     return None
 
 
