@@ -10,6 +10,8 @@ from typing import Any
 from pyinfra_vllm.agent import compose, paths
 
 REVISION = "b" * 40
+EMPTY_SHARD = "\2\0\0\0\0\0\0\0{}"
+"""A safetensors file without tensors."""
 
 
 def manifest_of(*snapshots: str, local_files: tuple[str, ...] = ()) -> dict[str, Any]:
@@ -36,8 +38,8 @@ class Model:
         (folder / "blobs").mkdir()
         index = {"weight_map": {"a": "one.safetensors", "b": "two.safetensors"}}
         self.add("config.json", "{}")
-        self.add("one.safetensors", "1")
-        self.add("two.safetensors", "zeros")
+        self.add("one.safetensors", EMPTY_SHARD)
+        self.add("two.safetensors", EMPTY_SHARD)
         self.add("model.safetensors.index.json", json.dumps(index))
         self.add("sub/notes.txt", "x")
         self.local = root / "local" / "two.safetensors"

@@ -131,5 +131,8 @@ def _link_problem(link: Link, found: ComposedEntry | None, state: NodeState) -> 
     local = state.local_file(link.target)
     if local is None:
         return f"{link.target} is missing"
+    if link.kind == "copy":
+        same = found.type == "file" and found.size == local.size
+        return None if same else f"is no copy of {link.target}"
     same = (found.device, found.inode) == (local.device, local.inode)
     return None if same else f"is not the inode of {link.target}"

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from pathlib import PurePosixPath
 from typing import Any
 
-from pyinfra_vllm.recipe import ComposedModel, Recipe
+from pyinfra_vllm.recipe import Recipe
+from pyinfra_vllm.recipe_tables import LocalFile, Source
 
 MANIFEST_SCHEMA = 1
 
@@ -24,7 +25,8 @@ def repos(recipe: Recipe) -> tuple[tuple[str, str | None], ...]:
 
 
 def manifest(
-    composed: ComposedModel,
+    recipe: Recipe,
+    rank: int,
     hub: str,
     directory: str,
     revisions: Mapping[str, str],
@@ -32,24 +34,41 @@ def manifest(
     """Link plan of one node, expanded by the agent before every start.
 
     ``hub`` is the node's Hugging Face cache; ``revisions`` has the commit of every
-    repository (the pin, or what ``refs/main`` said).
+    repository (the pin, or what ``refs/main`` said). ``rank`` decides which rows of
+    Engram tables its local files must hold. The recipe has a composed model.
     """
-    return {
+    composed = recipe.composed_model
+    assert composed is not None
+    plan: dict[str, Any] = {
         "schema": MANIFEST_SCHEMA,
         "directory": directory,
-        "sources": [
-            {
-                "repo": source.repo,
-                "revision": revisions[source.repo],
-                "snapshot": str(
-                    PurePosixPath(hub, repo_folder(source.repo), "snapshots")
-                    / revisions[source.repo]
-                ),
-            }
-            for source in composed.sources
-        ],
-        "local_files": [
-            {"host": local.host, "name": PurePosixPath(local.host).name}
-            for local in composed.local_files
-        ],
+        "sources": [_source(source, hub, revisions[source.repo]) for source in composed.sources],
+        "local_files": [_local_file(local) for local in composed.local_files],
     }
+    if composed.local_files:
+        plan["engram"] = share(recipe, rank)
+    return plan
+
+
+def share(recipe: Recipe, rank: int) -> dict[str, Any]:
+    """Which rows of Engram tables a rank reads, as the agent takes it.
+
+    Ranks count tensor parallel positions first, so each group of a pipeline has all rows.
+    """
+    size = recipe.tensor_parallel_size
+    found: dict[str, Any] = {"rank": rank % size, "parallel_size": size}
+    if recipe.composed_model and recipe.composed_model.engram_first_rows:
+        rows = recipe.composed_model.engram_first_rows
+        found["first_rows"] = {layer: list(first) for layer, first in rows.items()}
+    return found
+
+
+def _source(source: Source, hub: str, revision: str) -> dict[str, Any]:
+    snapshot = str(PurePosixPath(hub, repo_folder(source.repo), "snapshots") / revision)
+    found: dict[str, Any] = {"repo": source.repo, "revision": revision, "snapshot": snapshot}
+    return {**found, "override": True} if source.override else found
+
+
+def _local_file(local: LocalFile) -> dict[str, Any]:
+    found: dict[str, Any] = {"host": local.host, "name": PurePosixPath(local.host).name}
+    return {**found, "copy": True} if local.copied else found

@@ -33,6 +33,7 @@ def problems(recipe: Recipe) -> list[Problem]:
     found += _secrets(recipe)
     if recipe.composed_model is not None:
         found += _composed(recipe.composed_model)
+        found += _first_rows(recipe.composed_model, recipe.tensor_parallel_size)
     return found
 
 
@@ -124,3 +125,13 @@ def _composed(composed: ComposedModel) -> Iterator[Problem]:
         if first != index:
             path = f"composed_model.local_files[{index}].host"
             yield path, f"the name {name} is already taken by local_files[{first}]"
+
+
+def _first_rows(composed: ComposedModel, size: int) -> Iterator[Problem]:
+    for layer, rows in composed.engram_first_rows.items():
+        if len(rows) != size or rows[0] != 0 or list(rows) != sorted(rows):
+            yield (
+                f"composed_model.engram_first_rows.{layer}",
+                f"expected {size} growing numbers from 0 on, the first row of each rank "
+                f"(tensor_parallel_size = {size}), got {list(rows)}",
+            )

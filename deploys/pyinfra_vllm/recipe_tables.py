@@ -51,6 +51,11 @@ class Source(Table):
         description="Commit, tag or branch of the repository; "
         "without it, what refs/main names in the cache of each node.",
     )
+    override: bool = Field(
+        default=False,
+        description="Whether its files win over those of the same name in the sources before it; "
+        "without it, a name that two sources have is an error.",
+    )
 
 
 class LocalFile(Table):
@@ -59,6 +64,12 @@ class LocalFile(Table):
     host: AbsolutePath = Field(
         description="Path of the file on the node. It is hard-linked under its base name "
         "at the root of the mount, where it wins over a source's file of that name.",
+    )
+    copied: bool = Field(
+        default=False,
+        alias="copy",
+        description="Whether it is copied instead of hard-linked, once a boot, where there is "
+        "room; for nodes whose /tmp and local files are on different disks.",
     )
 
 
@@ -72,6 +83,11 @@ class ComposedModel(Table):
     local_files: Annotated[tuple[LocalFile, ...], FrozenList] = Field(
         default=(),
         description="Files on the node's own disk, hard-linked over the links of the sources.",
+    )
+    engram_first_rows: dict[str, Annotated[tuple[int, ...], FrozenList]] = Field(
+        default_factory=dict,
+        description="Layer of an Engram table -> first row of each rank, for an engine that "
+        "doesn't split the tables evenly. Local files must hold these rows.",
     )
 
 

@@ -111,7 +111,9 @@ def _files(content: Content, node: Node, digest: str) -> dict[str, str]:
     }
     if composed:
         directory = paths.composed(content.gang.name, digest)
-        plan = model.manifest(composed, node.hf_cache, directory, content.revisions)
+        plan = model.manifest(
+            content.recipe, node.rank, node.hf_cache, directory, content.revisions
+        )
         files["model.manifest"] = _pretty(plan)
     return files
 

@@ -10,6 +10,7 @@ import pytest
 
 from agent_model import Model
 from pyinfra_vllm.agent import compose, paths
+from pyinfra_vllm.agent.errors import Unmet
 
 
 def _names(folder: Path) -> list[str]:
@@ -126,3 +127,40 @@ def test_unfinished_directory_of_a_killed_build_is_replaced(model: Model) -> Non
     (fresh / "half").touch()
     model.compose()
     assert not fresh.exists() and not (model.directory / "half").exists()
+
+
+def _lay_copy(model: Model) -> None:
+    local = {"host": str(model.local), "name": "two.safetensors", "copy": True}
+    model.lay_manifest(local_files=[local])
+
+
+def test_copy_that_the_recipe_allows_keeps_holes_and_is_made_once(model: Model) -> None:
+    with model.local.open("wb") as file:
+        file.truncate(1 << 26)
+        os.pwrite(file.fileno(), b"rows", 1 << 25)
+    _lay_copy(model)
+    model.compose()
+    two = model.directory / "two.safetensors"
+    assert two.stat().st_nlink == 1 and two.stat().st_size == 1 << 26
+    assert two.stat().st_blocks * 512 < 1 << 20
+    assert two.read_bytes()[1 << 25 :][:4] == b"rows"
+    assert "as they should be" in model.compose()
+
+
+def test_copy_of_a_file_that_changed_is_made_again(model: Model) -> None:
+    _lay_copy(model)
+    model.compose()
+    model.local.write_text("newer rows")
+    assert "links made" in model.compose()
+    assert (model.directory / "two.safetensors").read_text() == "newer rows"
+
+
+def test_copy_without_room_is_refused_with_both_figures(
+    model: Model, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _lay_copy(model)
+    full = os.statvfs_result((4096, 4096, 10, 1, 1, 10, 10, 10, 0, 255))
+    monkeypatch.setattr(os, "statvfs", lambda _: full)
+    with pytest.raises(Unmet, match=r"no room for a copy of .*takes 17 B, 4.096 KB are free"):
+        model.compose()
+    assert _names(model.directory.parent) == [".lock"]

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from agent_model import REVISION, Model
-from pyinfra_vllm.agent import paths
+from pyinfra_vllm.agent import hard_links, paths
 from pyinfra_vllm.agent.errors import Unmet
 
 
@@ -88,9 +88,10 @@ def test_local_file_that_is_a_folder_is_refused(model: Model) -> None:
 @pytest.mark.parametrize(
     ("number", "expected"),
     [
-        (errno.EXDEV, "different file systems"),
-        (errno.EPERM, "protected_hardlinks"),
-        (errno.EMLINK, "can't be hard-linked into"),
+        (errno.EXDEV, "a hard link can't cross mounts"),
+        (errno.EPERM, "is it immutable"),
+        (errno.EMLINK, "as many hard links as its file system allows"),
+        (errno.EROFS, "can't be hard-linked into"),
     ],
 )
 def test_hard_link_that_fails_leaves_nothing_and_says_what_to_do(
@@ -105,6 +106,56 @@ def test_hard_link_that_fails_leaves_nothing_and_says_what_to_do(
     assert _names(model.directory.parent) == [".lock"]
 
 
+def test_owner_who_is_another_meets_protected_hardlinks(
+    model: Model, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 4711)
+    monkeypatch.setattr(hard_links, "_is_protected", lambda: True)
+    error = OSError(errno.EPERM, os.strerror(errno.EPERM))
+    why = hard_links.why_not(error, str(model.local), model.directory)
+    assert "fs.protected_hardlinks=1 allows it only to its owner" in why and "4711" in why
+
+
+def test_composed_root_in_memory_is_its_own_message(
+    model: Model, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        hard_links,
+        "mount_of",
+        lambda path: (
+            hard_links.Mount("/tmp", "tmpfs", "tmpfs", 1)
+            if path == model.directory
+            else hard_links.Mount("/", "ext4", "/dev/sda1", 2)
+        ),
+    )
+    error = OSError(errno.EXDEV, os.strerror(errno.EXDEV))
+    why = hard_links.why_not(error, str(model.local), model.directory)
+    assert "in /tmp, which is in memory (tmpfs)" in why and "systemctl mask tmp.mount" in why
+
+
+def test_shard_that_is_shorter_than_its_header_says_is_named(model: Model) -> None:
+    whole = (5).to_bytes(8, "little") + b"{}   "
+    blob = model.hub / "models--org--m" / "blobs" / "one.safetensors"
+    blob.write_bytes(whole[:-1])
+    with pytest.raises(Unmet, match=r"one.safetensors \(12 bytes; it ends inside its header"):
+        model.compose()
+    blob.write_bytes(whole + b"x")
+    with pytest.raises(Unmet, match=r"one.safetensors \(14 bytes, its header says 13"):
+        model.compose()
+
+
+def test_small_file_that_is_not_what_its_blob_is_named_for_is_named(model: Model) -> None:
+    name = "9e26dfeeb6e641a33dae4961196235bdb965b21b"  # git hash-object of "{}"
+    blobs = model.hub / "models--org--m" / "blobs"
+    (blobs / name).write_text("{}")
+    (model.snapshot / "config.json").unlink()
+    (model.snapshot / "config.json").symlink_to(f"../../blobs/{name}")
+    model.compose()
+    (blobs / name).write_text("")
+    with pytest.raises(Unmet, match=r"config.json \(0 bytes that aren't those of its blob"):
+        model.compose()
+
+
 @pytest.mark.skipif(
     not Path("/dev/shm").is_dir() or Path("/dev/shm").stat().st_dev == Path("/tmp").stat().st_dev,
     reason="needs two file systems",
@@ -114,7 +165,7 @@ def test_file_systems_that_differ_are_met_as_they_are(model: Model) -> None:
     far.write_text("rows")
     try:
         model.lay_manifest(local_files=[{"host": str(far), "name": "two.safetensors"}])
-        with pytest.raises(Unmet, match="a copy is never made"):
+        with pytest.raises(Unmet, match="different file systems, so no hard link can join them"):
             model.compose()
     finally:
         far.unlink()

@@ -29,6 +29,13 @@ def _compose(release: str) -> int:
     return 0
 
 
+def _prove(release: str) -> int:
+    manifest = compose.manifest_of(Path(release))
+    proven = compose.prove(manifest, compose.plan_of(manifest))
+    print("\n".join(proven) or "there is no local shard to prove")
+    return 0
+
+
 def _remove(gang: str) -> int:
     removed = docker.remove_own(gang)
     if removed:
@@ -54,6 +61,8 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("gang", metavar="GANG")
     build = commands.add_parser("compose", help="bring a composed model to its manifest")
     build.add_argument("release", metavar="RELEASE_DIR")
+    proof = commands.add_parser("prove", help="look whether local shards hold this rank's rows")
+    proof.add_argument("release", metavar="RELEASE_DIR")
     remove = commands.add_parser("remove", help="kill and remove the gang's containers")
     remove.add_argument("gang", metavar="GANG")
     state = commands.add_parser("status", help="what the agent says of itself, as JSON")
@@ -70,6 +79,8 @@ def main() -> int:
             return _run(paths.checked_gang(words.gang))
         if words.command == "compose":
             return _compose(words.release)
+        if words.command == "prove":
+            return _prove(words.release)
         if words.command == "remove":
             return _remove(paths.checked_gang(words.gang))
         if words.command == "status":

@@ -1,48 +1,92 @@
-"""Build a composed model: beside, then by rename. Links only, never a copy."""
+"""Build a composed model: beside, then by rename; and prove its local shards."""
 
 from __future__ import annotations
 
 import contextlib
-import errno
 import fcntl
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
-from . import document, links, paths, snapshot
+from . import copies, document, engram, hard_links, links, paths, snapshot
+from .copies import Tell
 from .errors import Unmet
 from .links import Link, Manifest
 
 
-def compose(release: Path) -> str:
+@dataclass(frozen=True)
+class Plan:
+    """``links`` by name; ``behind``: what each local file replaces, None for nothing."""
+
+    links: dict[str, Link]
+    behind: dict[str, str | None]
+
+
+def _silent(_: str) -> None:
+    """Tells nobody."""
+
+
+def compose(release: Path, tell: Tell = _silent) -> str:
     """Bring the composed model of the release folder ``release`` to its manifest.
 
-    Returns what was done, in words. A directory that is already right is left
-    alone. One that is wrong is moved away and stays beside, because a running
-    container may have it mounted; :func:`sweep` removes it.
+    Returns what was done and proven, in words; ``tell`` hears of long work. Unmet when a part
+    is missing or a local shard lacks what this rank reads. A directory that is already
+    right is left alone. One that is wrong is moved away and stays beside, because a
+    running container may have it mounted; :func:`sweep` removes it.
     """
-    manifest = links.parse(document.read(release / paths.MANIFEST))
+    manifest = manifest_of(release)
     directory = Path(manifest.directory)
-    root = paths.here(paths.COMPOSED_ROOT)
-    if root not in directory.parents:
-        raise Unmet(f"{release / paths.MANIFEST}: directory: {directory} is not below {root}")
     plan = plan_of(manifest)
+    proven = prove(manifest, plan)
     with _alone(directory.parent):
-        if _is_right(directory, plan):
-            return f"{directory}: {len(plan)} links, as they should be"
-        build(directory, plan)
-    return f"{directory}: {len(plan)} links made"
+        if is_right(directory, plan.links):
+            done = "links, as they should be"
+        else:
+            build(directory, plan.links, tell)
+            done = "links made"
+    return "\n".join([f"{directory}: {len(plan.links)} {done}", *proven])
 
 
-def plan_of(manifest: Manifest) -> dict[str, Link]:
+def manifest_of(release: Path) -> Manifest:
+    """The manifest of a release; Unmet when its directory is not where composed models lie."""
+    manifest = links.parse(document.read(release / paths.MANIFEST))
+    root = paths.here(paths.COMPOSED_ROOT)
+    if root not in Path(manifest.directory).parents:
+        raise Unmet(
+            f"{release / paths.MANIFEST}: directory: {manifest.directory} is not below {root}"
+        )
+    return manifest
+
+
+def plan_of(manifest: Manifest) -> Plan:
     """The plan for what lies on this node; Unmet when a part of it is missing."""
     for local in manifest.local_files:
         snapshot.check_local(local)
     entries = {source.snapshot: snapshot.entries(source) for source in manifest.sources}
     plan = links.plan_links(manifest, entries)
     snapshot.check_whole(plan, manifest.sources)
-    return plan
+    return Plan(plan, links.replaced(manifest, entries))
+
+
+def prove(manifest: Manifest, plan: Plan) -> list[str]:
+    """What was seen in the local shards, a line each; Unmet names all that is wrong in them."""
+    if manifest.share is None:
+        return []
+    verdicts = [
+        engram.judge(Path(local.host), _path(plan.behind[local.name]), manifest.share)
+        for local in manifest.local_files
+        if local.name.endswith(".safetensors")
+    ]
+    refused = [line for verdict in verdicts if verdict.refused for line in verdict.lines]
+    if refused:
+        raise Unmet("\n".join(refused))
+    return [line for verdict in verdicts for line in verdict.lines]
+
+
+def _path(name: str | None) -> Path | None:
+    return Path(name) if name is not None else None
 
 
 def sweep(root: Path, keep: str | None) -> None:
@@ -70,7 +114,8 @@ def _alone(root: Path) -> Iterator[None]:
         yield
 
 
-def _is_right(directory: Path, plan: dict[str, Link]) -> bool:
+def is_right(directory: Path, plan: Mapping[str, Link]) -> bool:
+    """Whether the directory holds exactly the links of the plan."""
     if directory.is_symlink() or not directory.is_dir():
         return False
     if any(not folders and not files for _, folders, files in os.walk(directory)):
@@ -82,24 +127,23 @@ def _is_right(directory: Path, plan: dict[str, Link]) -> bool:
 
 def _stands(path: Path, link: Link) -> bool:
     if link.kind == "symbolic":
-        return path.is_symlink() and path.readlink() == Path(link.target)
+        return path.is_symlink() and os.readlink(path) == link.target  # noqa: PTH115 (5,000 files)
+    if link.kind == "copy":
+        return copies.stands(path, link.target)
     return not path.is_symlink() and path.samefile(link.target)
 
 
-def build(directory: Path, plan: dict[str, Link]) -> None:
+def build(directory: Path, plan: Mapping[str, Link], tell: Tell = _silent) -> None:
     """Make ``directory`` anew; one that is there is moved away and stays beside."""
     fresh = directory.with_name(f".{directory.name}.new")
     if fresh.exists():
         shutil.rmtree(fresh)
     fresh.mkdir(mode=0o755)
     try:
+        for folder in sorted({(fresh / name).parent for name in plan}):
+            folder.mkdir(parents=True, exist_ok=True)
         for name, link in plan.items():
-            path = fresh / name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            if link.kind == "symbolic":
-                path.symlink_to(link.target)
-            else:
-                _hard_link(link.target, path)
+            _make(fresh / name, link, tell)
     except BaseException:
         shutil.rmtree(fresh, ignore_errors=True)
         raise
@@ -108,33 +152,17 @@ def build(directory: Path, plan: dict[str, Link]) -> None:
     fresh.rename(directory)
 
 
+def _make(path: Path, link: Link, tell: Tell) -> None:
+    if link.kind == "symbolic":
+        path.symlink_to(link.target)
+    elif link.kind == "copy":
+        copies.make(link.target, path, tell)
+    else:
+        hard_links.make(link.target, path)
+
+
 def _free_name(directory: Path) -> Path:
     number = 1
     while (path := directory.with_name(f".{directory.name}.old-{number}")).exists():
         number += 1
     return path
-
-
-def _hard_link(target: str, path: Path) -> None:
-    try:
-        os.link(target, path, follow_symlinks=False)
-    except OSError as error:
-        raise Unmet(_why_no_link(error, target, path.parent)) from None
-
-
-def _why_no_link(error: OSError, target: str, folder: Path) -> str:
-    if error.errno == errno.EXDEV:
-        size = Path(target).stat().st_size / 1e9
-        return (
-            f"{target} ({size:.1f} GB) and {folder.parent} are on different file systems, so no "
-            "hard link can join them, and a copy is never made; put both on one file system "
-            "(is /tmp a tmpfs? `systemctl mask tmp.mount` and reboot; or move the local file)"
-        )
-    if error.errno in (errno.EPERM, errno.EACCES):
-        owner = Path(target).stat().st_uid
-        return (
-            f"{target} can't be hard-linked: {error.strerror}. fs.protected_hardlinks=1 allows it "
-            f"only to the owner (uid {owner}; this is uid {os.geteuid()}) or who may write it: run "
-            "the agent as root, or change owner or mode; or its file system has no hard links"
-        )
-    return f"{target} can't be hard-linked into {folder.parent}: {error.strerror}"

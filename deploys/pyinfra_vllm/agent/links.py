@@ -9,40 +9,45 @@ from typing import Any, Literal
 
 from .document import Document, check_schema
 from .errors import Unmet
+from .shares import Share, share_of
 
 
 @dataclass(frozen=True)
 class Link:
-    """``symbolic``: its text is ``target``; ``hard``: it is the inode of ``target``."""
+    """``symbolic``: its text is ``target``; ``hard``: it is the inode of ``target``; ``copy``:
+    it has the content of ``target``."""
 
-    kind: Literal["symbolic", "hard"]
+    kind: Literal["symbolic", "hard", "copy"]
     target: str
 
 
 @dataclass(frozen=True)
 class Source:
-    """A snapshot of a Hugging Face cache."""
+    """A snapshot of a Hugging Face cache. ``override``: it wins over the sources before it."""
 
     repo: str
     revision: str
     snapshot: str
+    override: bool = False
 
 
 @dataclass(frozen=True)
 class LocalFile:
-    """A file of the node and its name in the composed model."""
+    """A file of the node and its name in the composed model. ``copy``: it may be copied."""
 
     host: str
     name: str
+    copy: bool = False
 
 
 @dataclass(frozen=True)
 class Manifest:
-    """``model.manifest`` of a release."""
+    """``model.manifest`` of a release. ``share`` None: local shards are not proven."""
 
     directory: str
     sources: tuple[Source, ...]
     local_files: tuple[LocalFile, ...]
+    share: Share | None = None
 
 
 def parse(manifest: Document) -> Manifest:
@@ -51,13 +56,21 @@ def parse(manifest: Document) -> Manifest:
     return Manifest(
         directory=manifest.path_of("directory"),
         sources=tuple(
-            Source(item.text("repo"), item.text("revision"), item.path_of("snapshot"))
+            Source(
+                item.text("repo"),
+                item.text("revision"),
+                item.path_of("snapshot"),
+                item.has("override") and item.flag("override"),
+            )
             for item in manifest.tables("sources")
         ),
         local_files=tuple(
-            LocalFile(item.path_of("host"), item.text("name"))
+            LocalFile(
+                item.path_of("host"), item.text("name"), item.has("copy") and item.flag("copy")
+            )
             for item in manifest.tables("local_files")
         ),
+        share=share_of(manifest.table("engram")) if manifest.has("engram") else None,
     )
 
 
@@ -68,22 +81,12 @@ def plan_links(
 
     ``manifest`` is the manifest or its JSON document; ``entries`` gives the
     relative paths of the files of each snapshot, by the snapshot's path.
-    Unmet when two sources have one entry or a name would leave the directory.
+    Unmet when two sources have one entry and the later doesn't override, or when a name
+    would leave the directory.
     """
     if not isinstance(manifest, Manifest):
         manifest = parse(Document("model.manifest", dict(manifest)))
-    plan: dict[str, Link] = {}
-    owner: dict[str, str] = {}
-    for source in manifest.sources:
-        for entry in sorted(entries[source.snapshot]):
-            name = _inside(entry)
-            if name in plan:
-                raise Unmet(
-                    f"{name} is in {owner[name]} and in {source.repo}: one composed model can't "
-                    "hold both; leave one of the sources out of composed_model.sources"
-                )
-            plan[name] = Link("symbolic", f"{source.snapshot}/{name}")
-            owner[name] = source.repo
+    plan = _sources(manifest, entries)
     hard: dict[str, str] = {}
     for local in manifest.local_files:
         if local.name in hard:
@@ -91,9 +94,35 @@ def plan_links(
         hard[local.name] = local.host
         if "/" in local.name:
             raise Unmet(f"local file {local.host}: its name {local.name!r} must be without '/'")
-        plan[_inside(local.name)] = Link("hard", local.host)
+        plan[_inside(local.name)] = Link("copy" if local.copy else "hard", local.host)
     _refuse_file_as_folder(plan)
     return dict(sorted(plan.items()))
+
+
+def replaced(manifest: Manifest, entries: Mapping[str, Iterable[str]]) -> dict[str, str | None]:
+    """What stands behind each local file, by its name: path in a snapshot, None for nothing."""
+    behind: dict[str, str | None] = dict.fromkeys(local.name for local in manifest.local_files)
+    for source in manifest.sources:
+        for name in behind.keys() & set(entries[source.snapshot]):
+            behind[name] = f"{source.snapshot}/{name}"
+    return behind
+
+
+def _sources(manifest: Manifest, entries: Mapping[str, Iterable[str]]) -> dict[str, Link]:
+    plan: dict[str, Link] = {}
+    owner: dict[str, str] = {}
+    for source in manifest.sources:
+        for entry in sorted(entries[source.snapshot]):
+            name = _inside(entry)
+            if name in plan and not source.override:
+                raise Unmet(
+                    f"{name} is in {owner[name]} and in {source.repo}: say which one it is to be "
+                    f"(override = true at the source {source.repo}, and its files win), or leave "
+                    "one of them out of composed_model.sources"
+                )
+            plan[name] = Link("symbolic", f"{source.snapshot}/{name}")
+            owner[name] = source.repo
+    return plan
 
 
 def _inside(entry: str) -> str:

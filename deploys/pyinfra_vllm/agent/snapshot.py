@@ -8,6 +8,7 @@ import stat
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from . import content
 from .errors import Unmet
 from .links import Link, LocalFile, Source
 
@@ -31,15 +32,24 @@ def entries(source: Source) -> tuple[str, ...]:
         raise Unmet(
             f"snapshot {root} is not complete: {_some(dangling)} without content; {_fetch(source)}"
         )
+    cut = [f"{name} ({why})" for name in found if (why := content.wrong_size(root / name))]
+    if cut:
+        raise Unmet(f"snapshot {root} is not complete: {_some(cut)}; {_fetch(source)}")
     return found
 
 
 def files_below(root: Path) -> tuple[str, ...]:
     """Relative paths of all files and links below ``root``, sorted; links are not followed."""
     found: list[str] = []
-    for folder, folders, files in os.walk(root):
-        links = [name for name in folders if Path(folder, name).is_symlink()]
-        found += [os.path.relpath(Path(folder, name), root) for name in files + links]
+    pending = [(str(root), "")]
+    while pending:
+        folder, prefix = pending.pop()
+        with os.scandir(folder) as entries:
+            for entry in entries:
+                if entry.is_dir(follow_symlinks=False):
+                    pending.append((entry.path, f"{prefix}{entry.name}/"))
+                else:
+                    found.append(prefix + entry.name)
     return tuple(sorted(found))
 
 

@@ -49,7 +49,8 @@ def local_files(place: Place) -> Results:
     for local in composed.local_files if composed else ():
         found = place.state.local_file(local.host)
         if found is None:
-            yield fail(f"{local.host} is missing (composed_model.local_files)", "", "copy it there")
+            make = "pyinfra INVENTORY deploys/engram.py --data recipe=NAME makes Engram copies"
+            yield fail(f"{local.host} is missing (composed_model.local_files)", "", make)
         elif found.type != "file":
             yield fail(f"{local.host} is a {found.type}", "a plain file is needed for a hard link")
         else:
@@ -68,7 +69,7 @@ def hard_links(place: Place) -> Results:
     composed = place.recipe.composed_model
     for local in composed.local_files if composed else ():
         found = place.state.local_file(local.host)
-        if found and found.type == "file":
+        if found and found.type == "file" and not local.copied:
             yield from _link(place, local.host, found)
 
 
