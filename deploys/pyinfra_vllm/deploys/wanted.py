@@ -73,7 +73,7 @@ def _compute(state: State, recipe: object, gang_name: str) -> Wanted:
     if recipe is None:
         raise UserError("which recipe? say it: --data recipe=NAME, or serve(recipe=…)")
     hosts = list(state.inventory)
-    data = {host.name: host.data.dict() for host in hosts}
+    data = _nodes_of({host.name: host.data.dict() for host in hosts})
     size = sum(1 for values in data.values() if values.get("vllm_gang", MAIN) == gang_name)
     found = catalog.find(recipe, size)
     gang = gang_of(data, found.recipe.required_nodes, gang_name)
@@ -89,6 +89,19 @@ def _compute(state: State, recipe: object, gang_name: str) -> Wanted:
     _refuse_partial_switch(state, release, states)
     failures = last_failures(release, states)
     return Wanted(release, build, secrets.token_hex(16), failures)
+
+
+def _nodes_of(hosts: Mapping[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    """Hosts of which the inventory says something of ours; the others are none of our business.
+
+    The gang alone says nothing: every host that a deploy runs on has its default.
+    """
+    said = {
+        name: data
+        for name, data in hosts.items()
+        if any(key.startswith("vllm_") and key != "vllm_gang" for key in data)
+    }
+    return said or dict(hosts)
 
 
 def _secrets(recipe: Recipe, gang: Gang, data: Mapping[str, Any], states: States) -> Secrets:
