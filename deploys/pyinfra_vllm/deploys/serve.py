@@ -6,8 +6,10 @@ from pyinfra import host, logger, state
 from pyinfra.api import deploy
 
 from pyinfra_vllm.deploys.wanted import wanted_release
+from pyinfra_vllm.image_origin import builders
 from pyinfra_vllm.operations import (
     agent,
+    arguments,
     composed_model,
     gang,
     image,
@@ -28,6 +30,9 @@ def serve(recipe: str | None = None) -> None:
     ``vllm_hf_cache``, ``vllm_gpus``, ``vllm_alert``, ``vllm_gang``. Raises Refusal, before anything
     is changed, when a node can't be reached or can't do what the recipe needs.
     """
+    if host.name in builders({one.name: one.data.dict() for one in state.inventory}):
+        logger.info(f"{host.print_prefix}is no node: it builds images for others")
+        return
     wanted = wanted_release(state, host, recipe or host.data.get("recipe"))
     new, build = wanted.release, wanted.build
     if host.name not in {node.name for node in new.content.gang.nodes}:
@@ -40,6 +45,7 @@ def serve(recipe: str | None = None) -> None:
     tag = new.content.recipe.docker_image
     if build:
         image.built(name=f"Image {tag}: built", release=new, build=build)
+    image.loaded(name=f"Image {tag}: from archive or registry", release=new)
     image.offered(name=f"Image {tag}: offered", release=new, token=wanted.token)
     image.present(name=f"Image {tag}: on every node", release=new, token=wanted.token)
     image.withdrawn(name=f"Image {tag}: offer withdrawn", release=new)
@@ -52,7 +58,10 @@ def serve(recipe: str | None = None) -> None:
     composed_model.linked(name="Composed model: links", release=new)
     unit.installed(name="Unit: installed and enabled", release=new)
 
+    arguments.checked(name="Arguments: known to the image", release=new)
+
     # switch: all nodes or none
     gang.gate(name="Gang: whole", release=new)
     gang.started(name="Gang: started", release=new)
     ready.ready(name="Gang: ready", release=new, failures=wanted.failures)
+    image.pruned(name="Image: unused ones removed", release=new)

@@ -10,11 +10,11 @@ needs to reach another by ssh. A registry would want all of these.
 
 from __future__ import annotations
 
-from pyinfra import host, logger
+from pyinfra import host, logger, state
 from pyinfra.api import FunctionCommand, Host, State, StringCommand, operation
 
 from pyinfra_vllm import image_scripts
-from pyinfra_vllm.changes import image_lacking, image_on, image_source, unused_images
+from pyinfra_vllm.changes import image_on, image_source, unused_images
 from pyinfra_vllm.errors import UserError
 from pyinfra_vllm.image import Build
 from pyinfra_vllm.image_origin import refusal
@@ -31,6 +31,7 @@ from pyinfra_vllm.operations.common import (
 from pyinfra_vllm.operations.image_sender import (
     COMMAND,
     builder,
+    lacking,
     offer,
     origin_of,
     sender,
@@ -103,11 +104,11 @@ def offered(release: Release, token: str) -> Commands:
     + token: a random name, the same for this operation, `present` and `withdrawn`
     """
     states = look_at_gang(release)
-    lacking = image_lacking(release, states)
+    needing = lacking(release, states)
     found = sender(release, states)
-    if origin_of(host).each_for_itself or not lacking or not found.is_for(this_node(release)):
+    if origin_of(host).each_for_itself or not needing or not found.is_for(this_node(release)):
         return
-    receivers = [node for node in lacking if node.name != found.host.name]
+    receivers = [node for node in needing if node.name != found.host.name]
     yield from change(FunctionCommand(offer, (found, token, len(receivers)), {}))
 
 
@@ -120,12 +121,14 @@ def present(release: Release, token: str) -> Commands:
     + token: as given to `offered`
     """
     states, node = look_at_gang(release), this_node(release)
-    lacking = image_lacking(release, states)
-    if origin_of(host).each_for_itself or not lacking:
+    needing = lacking(release, states)
+    if origin_of(host).each_for_itself or not needing:
         return
     found = sender(release, states)
-    if node not in lacking or found.host.name == node.name:
+    if node not in needing or found.host.name == node.name:
         return
+    if state.is_executing and not found.image:
+        raise UserError(f"{found.host.name} has no image to send; see the lines above")
     content = release.content
     tag = content.recipe.docker_image
     show(f"Will load {tag} from {found.host.name}")
@@ -149,8 +152,8 @@ def withdrawn(release: Release) -> Commands:
     """
     states, node = look_at_gang(release), this_node(release)
     offers = states[node.name].file(SHARE_UNIT_FILE) is not None
-    lacking = not origin_of(host).each_for_itself and image_lacking(release, states)
-    found = sender(release, states) if lacking else None
+    needed = not origin_of(host).each_for_itself and lacking(release, states)
+    found = sender(release, states) if needed else None
     if offers:
         yield from change(FunctionCommand(withdraw, (host.name,), {}))
     elif found and found.is_for(node):

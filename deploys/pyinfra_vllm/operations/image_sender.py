@@ -10,7 +10,7 @@ from pyinfra.api import Host, State, StringCommand
 
 from pyinfra_vllm import image_scripts
 from pyinfra_vllm.agent import paths
-from pyinfra_vllm.changes import States, image_on, image_source
+from pyinfra_vllm.changes import States, image_lacking, image_on, image_source, nodes_of
 from pyinfra_vllm.cluster import Node
 from pyinfra_vllm.errors import UserError
 from pyinfra_vllm.image import LABEL
@@ -84,6 +84,13 @@ def sender(release: Release, states: States) -> Sender:
     return Sender(outside, gang.head, str(address), image_id, layers, size)
 
 
+def lacking(release: Release, states: States) -> list[Node]:
+    """Nodes that need the image; the head too, when it is built outside the gang."""
+    if image_source(release, states) is None and builder(host):
+        return nodes_of(release, states)
+    return image_lacking(release, states)
+
+
 def offer(state: State, host: Host, found: Sender, token: str, receivers: int) -> bool:
     """Start the unit that sends; to be called as a FunctionCommand."""
     if not found.image:
@@ -109,13 +116,13 @@ def withdraw(state: State, host: Host, name: str) -> bool:
 
 
 def _built(release: Release, at: Host) -> tuple[str, tuple[str, ...], int]:
-    """Id, layers and size of the image on a host outside the gang."""
+    """Id, layers and size of the image on a host outside the gang; empty when it isn't there."""
     label = f"label={LABEL}={release.content.build}"
     command = (
         f"docker image inspect $(docker image ls --quiet --no-trunc --filter {label} | head -n 1)"
     )
     ok, output = run(at, host, StringCommand(command))
     if not ok:
-        raise UserError(f"{at.name} doesn't have the image that it has built; see the lines above")
+        return "", (), 0
     shown = json.loads("\n".join(output.stdout_lines))[0]
     return shown["Id"], tuple(shown["RootFS"]["Layers"]), int(shown.get("Size", 0))
