@@ -21,6 +21,7 @@ from pyinfra_vllm.errors import UserError
 from pyinfra_vllm.facts import survey
 from pyinfra_vllm.facts.refusal import Refusal
 from pyinfra_vllm.image import Build
+from pyinfra_vllm.image_origin import builders
 from pyinfra_vllm.questions import Question, query_of
 from pyinfra_vllm.recipe import Recipe
 from pyinfra_vllm.release import Content, Release, release_of
@@ -74,6 +75,7 @@ def _compute(state: State, recipe: object, gang_name: str) -> Wanted:
         raise UserError("which recipe? say it: --data recipe=NAME, or serve(recipe=…)")
     hosts = list(state.inventory)
     data = _nodes_of({host.name: host.data.dict() for host in hosts})
+    data = {name: values for name, values in data.items() if name not in builders(data)}
     size = sum(1 for values in data.values() if values.get("vllm_gang", MAIN) == gang_name)
     found = catalog.find(recipe, size)
     gang = gang_of(data, found.recipe.required_nodes, gang_name)
