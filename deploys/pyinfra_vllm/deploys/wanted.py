@@ -14,7 +14,16 @@ from gevent.lock import RLock
 from pyinfra import logger
 from pyinfra.api import Host, State
 
-from pyinfra_vllm import catalog, fabric, image, preflight, secret_values
+from pyinfra_vllm import (
+    catalog,
+    check,
+    fabric,
+    flag_cache,
+    flag_list,
+    image,
+    preflight,
+    secret_values,
+)
 from pyinfra_vllm.changes import States, image_lacking, image_source
 from pyinfra_vllm.cluster import MAIN, Gang, gang_of
 from pyinfra_vllm.errors import UserError
@@ -27,6 +36,7 @@ from pyinfra_vllm.recipe import Recipe
 from pyinfra_vllm.release import Content, Release, release_of
 from pyinfra_vllm.secret_values import Secrets
 from pyinfra_vllm.starts import last_failures, restart_reasons
+from pyinfra_vllm.validation import shown
 
 
 @dataclass(frozen=True)
@@ -82,6 +92,7 @@ def _compute(state: State, recipe: object, gang_name: str) -> Wanted:
     build = _build_of(found)
     gang, states = _look_at(state, gang, found.recipe, build)
     _check(preflight.findings(found.recipe, gang, build, states))
+    _refuse_arguments(found, build)
     revisions = preflight.revisions_of(found.recipe, gang, states)
     known = _secrets(found.recipe, gang, data, states)
     digest = build.digest if build else None
@@ -104,6 +115,14 @@ def _nodes_of(hosts: Mapping[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
         if any(key.startswith("vllm_") and key != "vllm_gang" for key in data)
     }
     return said or dict(hosts)
+
+
+def _refuse_arguments(found: catalog.Found, build: Build | None) -> None:
+    """UserError for flags that the image doesn't have, where it was asked before."""
+    known = flag_cache.known(build.digest) if build else None
+    if known and found.recipe.entrypoint == flag_list.ENTRYPOINT:
+        where = shown(found.path)
+        _refuse([f"{where}: {line}" for line in check.flag_findings(found.recipe, known)])
 
 
 def _secrets(recipe: Recipe, gang: Gang, data: Mapping[str, Any], states: States) -> Secrets:
