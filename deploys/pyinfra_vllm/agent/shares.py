@@ -94,11 +94,14 @@ def needed_rows(table: Tensor, share: Share, known: SideManifest) -> tuple[Range
 
 
 def needed_bytes(header: Header, share: Share, known: SideManifest) -> tuple[Range, ...]:
-    """Everything that must be in a copy: header, ordinary tensors, rows of the tables."""
+    """Everything that must be in a copy: header, ordinary tensors, rows of the tables.
+
+    In the order of the file, each tensor with ranges of its own.
+    """
     found = [(0, len(header.raw))]
     for tensor in header.tensors:
         if layer_of(tensor) is None:
             found.append((tensor.start, tensor.end))
         else:
             found += [bytes_of(tensor, rows) for rows in needed_rows(tensor, share, known)]
-    return ranges.merged(found)
+    return tuple(found)
