@@ -1,0 +1,133 @@
+"""A gang on a lab whose nodes get broken: what it says, and how it is brought up and hurt."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pyinfra_vllm.lab import commands, control, machine, ssh
+from pyinfra_vllm.lab.layout import Layout
+
+HERE = Path(__file__).parent
+ROOT = HERE.parents[2]
+UNIT = "vllm-main"
+_DROP_IN = f"/etc/systemd/system/{UNIT}.service.d/pace.conf"
+
+
+@dataclass(frozen=True)
+class Gang:
+    """``pace``: the factor on all waits of the agents."""
+
+    layout: Layout
+    pace: float
+
+    def ask(self, rank: int, command: str) -> str:
+        return ssh.ask(self.layout, self.layout.machines[rank], command).strip()
+
+    def look(self, rank: int, command: str) -> str:
+        """As :meth:`ask`, whatever comes of it."""
+        return ssh.look(self.layout, self.layout.machines[rank], command).stdout.strip()
+
+    def each(self, command: str, ranks: Iterable[int] = range(4)) -> None:
+        with ThreadPoolExecutor() as pool:
+            list(pool.map(lambda rank: self.ask(rank, command), ranks))
+
+    def deploy(self, recipe: str) -> str:
+        """Run the deploy of a recipe in this folder or of the project; its output."""
+        done = subprocess.run(
+            [
+                str(Path(sys.executable).with_name("pyinfra")), "-y",
+                str(ROOT / "inventory" / "lab.py"),
+                str(ROOT / "deploys" / "recipe.py"),
+                "--data", f"recipe={recipe}",
+            ],
+            cwd=HERE,
+            env={**os.environ, "PYINFRA_VLLM_LAB": self.layout.name},
+            capture_output=True,
+            text=True,
+            check=False,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr[-3000:]
+        return done.stderr
+
+    def set_pace(self) -> None:
+        """All waits of the agents shorter, by one drop-in of their unit."""
+        lines = f"[Service]\\nEnvironment=PYINFRA_VLLM_PACE={self.pace}\\nWatchdogSec=5\\n"
+        folder = _DROP_IN.rpartition("/")[0]
+        self.each(
+            f"mkdir -p {folder} && printf '{lines}' > {_DROP_IN} && systemctl daemon-reload "
+            f"&& {{ systemctl try-restart {UNIT} || true; }}"
+        )
+
+    def status(self, rank: int = 0) -> dict[str, Any]:
+        """What the agent of a rank says; empty while the node is away."""
+        text = self.look(rank, "cat /run/pyinfra-vllm/main/status.json 2>/dev/null")
+        try:
+            return dict(json.loads(text))
+        except ValueError:
+            return {}
+
+    def complete(self, prompt: str = "The answer is", seconds: float = 20) -> str:
+        """The greedy text; OSError while the gang doesn't answer."""
+        body = {"model": "tiny", "prompt": prompt, "max_tokens": 16, "temperature": 0}
+        request = urllib.request.Request(
+            f"http://{self.layout.machines[0].address}:8000/v1/completions",
+            json.dumps(body).encode(),
+            {"Content-Type": "application/json"},
+        )
+        with urllib.request.urlopen(request, timeout=seconds) as answer:
+            return str(json.load(answer)["choices"][0]["text"])
+
+    def wait_serving(self, after: int, seconds: float) -> dict[str, Any]:
+        """The head's status once it serves in a start later than ``after``."""
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            status = self.status()
+            if status.get("phase") == "serving" and status["start"] > after:
+                return status
+            time.sleep(0.2)
+        every = "\n".join(f"rank {rank}: {self.status(rank)}" for rank in range(4))
+        log = self.look(0, f"journalctl -q -o cat -n 40 -u {UNIT}")
+        raise AssertionError(f"not serving after {seconds:.0f} s\n{every}\n{log}")
+
+    def main_pid(self, unit: str) -> str:
+        return f"$(systemctl show -p MainPID --value {unit})"
+
+    def kill_engine(self, rank: int, signal: str = "KILL") -> None:
+        """Signal to every process of the engine but docker's own init."""
+        init = "$(docker inspect -f '{{.State.Pid}}' vllm-main)"
+        self.ask(rank, f"pkill -{signal} -P {init}")
+
+    def power_cut(self, *ranks: int) -> None:
+        for rank in ranks:
+            machine.kill(self.layout, self.layout.machines[rank])
+
+    def power_on(self) -> None:
+        commands.up(self.layout.name, with_images=False)
+
+    def reboot(self, *ranks: int) -> None:
+        names = [self.layout.machines[rank].name for rank in ranks]
+        with ThreadPoolExecutor() as pool:
+            list(pool.map(lambda name: control.reboot(self.layout.name, name), names))
+
+    def later(self, rank: int, script: str) -> None:
+        """Run a script on the node that outlives the connection."""
+        self.ask(rank, f"systemd-run --quiet --collect /bin/sh -c '{script}'")
+
+    def forget_starts(self) -> None:
+        """Earlier faults cost no back-off in the next test."""
+        self.ask(
+            0,
+            'cd /var/lib/pyinfra-vllm/main && python3 -c "import json; d = json.load(open('
+            "'starts.json')); d.update(collapses=[], deaths=[]); "
+            "json.dump(d, open('starts.json', 'w'))\"",
+        )
