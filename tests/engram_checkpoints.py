@@ -87,8 +87,8 @@ def tensors(content: bytes) -> dict[str, tuple[int, int, int]]:
     length = int.from_bytes(content[:8], "little")
     header: Mapping[str, dict[str, list[int]]] = json.loads(content[8 : 8 + length])
     return {
-        name: (entry["shape"][0], *(8 + length + at for at in entry["data_offsets"]))
-        for name, entry in header.items()
+        name: (e["shape"][0], 8 + length + e["data_offsets"][0], 8 + length + e["data_offsets"][1])
+        for name, e in header.items()
         if name != "__metadata__"
     }
 

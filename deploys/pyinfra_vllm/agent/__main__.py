@@ -8,7 +8,7 @@ import json
 import sys
 from pathlib import Path
 
-from . import compose, docker, paths, selftest, status
+from . import compose, docker, document, engram_job, paths, selftest, status
 from .errors import EXIT_UNMET, Unmet
 from .report import Report
 from .run import Agent
@@ -33,6 +33,13 @@ def _prove(release: str) -> int:
     manifest = compose.manifest_of(Path(release))
     proven = compose.prove(manifest, compose.plan_of(manifest))
     print("\n".join(proven) or "there is no local shard to prove")
+    return 0
+
+
+def _engram(plan: str) -> int:
+    engram_job.run(
+        engram_job.parse(document.read(Path(plan))), lambda text: print(text, flush=True)
+    )
     return 0
 
 
@@ -63,6 +70,8 @@ def _parser() -> argparse.ArgumentParser:
     build.add_argument("release", metavar="RELEASE_DIR")
     proof = commands.add_parser("prove", help="look whether local shards hold this rank's rows")
     proof.add_argument("release", metavar="RELEASE_DIR")
+    copies = commands.add_parser("engram", help="make or top up local copies of Engram shards")
+    copies.add_argument("plan", metavar="PLAN_FILE")
     remove = commands.add_parser("remove", help="kill and remove the gang's containers")
     remove.add_argument("gang", metavar="GANG")
     state = commands.add_parser("status", help="what the agent says of itself, as JSON")
@@ -81,6 +90,8 @@ def main() -> int:
             return _compose(words.release)
         if words.command == "prove":
             return _prove(words.release)
+        if words.command == "engram":
+            return _engram(words.plan)
         if words.command == "remove":
             return _remove(paths.checked_gang(words.gang))
         if words.command == "status":

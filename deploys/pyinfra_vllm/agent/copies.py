@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import stat
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from . import holes
 from .errors import Unmet
-from .ranges import size_shown
+from .ranges import Range, size_shown
 
 Tell = Callable[[str], None]
 _PIECE = 64 << 20
@@ -35,14 +35,19 @@ def make(source: str, path: Path, tell: Tell) -> None:
         _check_room(source, min(status.st_blocks * 512, status.st_size), path.parent)
         with path.open("wb") as here:
             os.ftruncate(here.fileno(), status.st_size)
-            said = time.monotonic()
-            for start, end in holes.data(there.fileno(), status.st_size):
-                while start < end:
-                    start += _piece(there.fileno(), here.fileno(), start, end)
-                    if time.monotonic() - said > _TELL_SECONDS:
-                        said = time.monotonic()
-                        tell(f"copies {source}: {size_shown(start)} of {size_shown(end)}")
+            data(there.fileno(), here.fileno(), holes.data(there.fileno(), status.st_size), tell)
         os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
+
+
+def data(there: int, here: int, wanted: Iterable[Range], tell: Tell) -> None:
+    """Copy these ranges, in the kernel where it can."""
+    said = time.monotonic()
+    for start, end in wanted:
+        while start < end:
+            start += _piece(there, here, start, end)
+            if time.monotonic() - said > _TELL_SECONDS:
+                said = time.monotonic()
+                tell(f"copies, is at {size_shown(start)} of {size_shown(end)}")
 
 
 def _piece(there: int, here: int, start: int, end: int) -> int:

@@ -25,11 +25,15 @@ REMEDY = "deploys/engram.py makes or tops it up"
 
 @dataclass(frozen=True)
 class Verdict:
-    """``refused``: why not, one sentence each; ``good``: what was seen, when nothing is wrong."""
+    """``refused``: why not, one sentence each; ``good``: what was seen, when nothing is wrong.
+
+    ``is_of_shard``: whether it is a copy of the shard at all, if only of a part.
+    """
 
     host: str
     good: str
     refused: tuple[str, ...] = ()
+    is_of_shard: bool = True
 
     @property
     def lines(self) -> tuple[str, ...]:
@@ -37,13 +41,16 @@ class Verdict:
         return tuple(f"{self.host}: {line}" for line in self.refused or (self.good,))
 
 
-def judge(copy: Path, shard: Path | None, share: Share) -> Verdict:
+def judge(
+    copy: Path, shard: Path | None, share: Share, known: SideManifest | None = None
+) -> Verdict:
     """The verdict on ``copy``, which stands for ``shard`` of the snapshot.
 
     ``shard`` None: the snapshot has no such file, so that only the copy itself can be looked
-    at. OSError when one of them can't be opened.
+    at. ``known``: what lies beside the copy, unless given. OSError when one of them can't
+    be opened.
     """
-    known = side_manifest.read(copy.parent)
+    known = known or side_manifest.read(copy.parent)
     with copy.open("rb") as file:
         return _Case(copy, shard, share, known, file.fileno()).verdict()
 
@@ -69,11 +76,12 @@ class _Case:
                 "its file system doesn't tell holes, so nobody can know what is in it; "
                 "put it on a local ext4, xfs or btrfs"
             )
-        lacking = [*self._stale(), *self._lacking(header)] or list(self._other_edges(header))
-        return Verdict(str(self.copy), self._good(header), tuple(lacking))
+        stale = list(self._stale())
+        lacking = [*stale, *self._lacking(header)] or list(self._other_edges(header))
+        return Verdict(str(self.copy), self._good(header), tuple(lacking), not stale)
 
     def _refused(self, why: str) -> Verdict:
-        return Verdict(str(self.copy), "", (why,))
+        return Verdict(str(self.copy), "", (why,), False)
 
     def _wrong_frame(self, header: Header) -> str | None:
         size = os.fstat(self.opened).st_size

@@ -21,12 +21,14 @@ class Share:
     """A rank among those that share the tables.
 
     ``first_rows``: first row of every rank by layer, where the recipe has a split of its
-    own; without it all ranks have equally many rows.
+    own; without it all ranks have equally many rows. ``every_split``: the rows of all splits
+    that are known, so that a copy serves any engine.
     """
 
     rank: int
     size: int
     first_rows: Mapping[str, Sequence[int]] = field(default_factory=dict)
+    every_split: bool = False
 
     def __str__(self) -> str:
         return f"rank {self.rank} of {self.size}"
@@ -87,7 +89,14 @@ def needed_rows(table: Tensor, share: Share, known: SideManifest) -> tuple[Range
     """
     layer = layer_of(table) or ""
     wanted = [share.rows(layer, table.rows)]
-    if layer not in share.first_rows and known.made_for in (None, str(share)):
+    if share.every_split:
+        wanted.append(ranges.even_rows(table.rows, share.size, share.rank))
+        by_heads = ranges.head_rows(table.rows, share.size, share.rank)
+        wanted += [by_heads] if by_heads else []
+    if (share.every_split or layer not in share.first_rows) and known.made_for in (
+        None,
+        str(share),
+    ):
         claimed = known.rows.get(layer, ())
         wanted += [(max(0, start), min(end, table.rows)) for start, end in claimed]
     return ranges.merged(wanted)
