@@ -216,9 +216,13 @@ def _lost(world: World, rank: int, other: int) -> World:
 
 
 class Rules(NamedTuple):
-    """``beats``: whether an agent in this state beats and minds late beats."""
+    """``beats``: whether an agent in this state beats and minds late beats.
+
+    ``breaks``: agents may hang, and preconditions that held may break.
+    """
 
     beats: Callable[[Tether], bool] = lambda agent: True
+    breaks: bool = True
 
 
 def steps(world: World, rules: Rules) -> Iterator[Step]:
@@ -301,7 +305,7 @@ def _deliver(world: World, me: int, rank: int) -> World:
     return tell(_set_link(world, rank, link), rank, tether.Heard(0, said))
 
 
-def faults(world: World) -> Iterator[Step]:
+def faults(world: World, rules: Rules) -> Iterator[Step]:
     """Every fault that can happen next, and the world after it."""
     for rank in range(3):
         node = world.nodes[rank]
@@ -309,9 +313,9 @@ def faults(world: World) -> Iterator[Step]:
             continue
         yield f"{rank} power cut", lose(world, rank, power=True)
         yield f"{rank} agent killed", lose(world, rank, power=False)
-        if not node.hangs and node.agent is not ENDING:
+        if rules.breaks and not node.hangs and node.agent is not ENDING:
             yield f"{rank} agent hangs", _hang(world, rank)
-        if node.is_whole and node.agent and node.agent.stage == "assembling":
+        if rules.breaks and node.is_whole and _dials(node):
             yield f"{rank} breaks", _set(world, rank, node._replace(is_whole=False))
         if node.engine and not node.is_dying and not node.hangs and node.agent:
             dead = _set(world, rank, node._replace(engine=0))

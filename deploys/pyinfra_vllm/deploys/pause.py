@@ -1,0 +1,30 @@
+"""Deploy: pause a gang."""
+
+from __future__ import annotations
+
+import datetime
+import getpass
+import socket
+
+from pyinfra import host
+from pyinfra.api import deploy
+
+from pyinfra_vllm.cluster import MAIN
+from pyinfra_vllm.operations import pause as operations
+
+
+@deploy("Pause", data_defaults={"vllm_gang": MAIN, "why": ""})
+def pause(why: str | None = None) -> None:
+    """The gang of this host stops serving until it is resumed; ``why`` (else ``--data why=…``).
+
+    Only the head is touched; whatever is asked of other hosts does nothing.
+    """
+    if host.data.get("vllm_rank") != 0:
+        return
+    operations.paused(
+        name="Gang: paused",
+        gang=str(host.data.vllm_gang),
+        who=f"{getpass.getuser()}@{socket.gethostname()}",
+        when=datetime.datetime.now().astimezone().isoformat(timespec="seconds"),
+        why=str(why or host.data.get("why") or "no reason given"),
+    )

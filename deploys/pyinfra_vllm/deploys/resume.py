@@ -1,0 +1,19 @@
+"""Deploy: resume a gang."""
+
+from __future__ import annotations
+
+from pyinfra import host
+from pyinfra.api import deploy
+
+from pyinfra_vllm.cluster import MAIN
+from pyinfra_vllm.operations import pause as operations
+
+
+@deploy("Resume", data_defaults={"vllm_gang": MAIN})
+def resume() -> None:
+    """The gang of this host serves again what it was last asked to serve.
+
+    Ends a pause, and lets a head try again that gave up. Only the head is touched.
+    """
+    if host.data.get("vllm_rank") == 0:
+        operations.resumed(name="Gang: resumed", gang=str(host.data.vllm_gang))
