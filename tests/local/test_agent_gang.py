@@ -97,7 +97,7 @@ def test_five_deaths_before_a_first_completion_end_the_trying_until_the_next_wis
         node.environ["FAKE_START"] = "60"
     (trio.nodes[2].docker / "exit_at_start").write_text("3")
     trio.start()
-    trio.wait(lambda all_: all_[0]["phase"] == "failed" and "gave up" in all_[0]["detail"], 60)
+    trio.wait(lambda all_: all_[0]["phase"] == "failed" and "gave up" in all_[0]["detail"], 120)
     alerts = trio.nodes[0].root / "alerts"
     trio.wait(lambda _: alerts.exists() and "failed: gave up" in alerts.read_text())
     time.sleep(1)

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pyinfra_vllm.lab import commands, control, machine, ssh
+from pyinfra_vllm.lab import commands, machine, ssh
 from pyinfra_vllm.lab.layout import Layout
 
 HERE = Path(__file__).parent
@@ -115,9 +115,12 @@ class Gang:
         commands.up(self.layout.name, with_images=False)
 
     def reboot(self, *ranks: int) -> None:
-        names = [self.layout.machines[rank].name for rank in ranks]
-        with ThreadPoolExecutor() as pool:
-            list(pool.map(lambda name: control.reboot(self.layout.name, name), names))
+        """Reboot nodes in order, all at once; returns when they answer again."""
+        nodes = [self.layout.machines[rank] for rank in ranks]
+        ended = [machine.reboot(self.layout, node) for node in nodes]
+        while any(Path(f"/proc/{pid}").exists() for pid in ended):
+            time.sleep(0.1)
+        self.power_on()
 
     def later(self, rank: int, script: str) -> None:
         """Run a script on the node that outlives the connection."""
