@@ -102,7 +102,7 @@ def _compose(release: Path, rank: Launch, say: Say) -> None:
     keep = None
     if rank.composed is not None:
         say(step=f"composes the model in {rank.composed}")
-        done = compose.compose(release)
+        done = compose.compose(release, lambda text: say(step=text))
         if not done.partition("\n")[0].endswith("as they should be"):
             say(note=done)
         keep = Path(rank.composed).name

@@ -1,8 +1,9 @@
 """Deploys for your own deploy files: ``from pyinfra_vllm.deploys import serve``."""
 
 from pyinfra_vllm.deploys.engram import engram
+from pyinfra_vllm.deploys.model import model
 from pyinfra_vllm.deploys.pause import pause
 from pyinfra_vllm.deploys.resume import resume
 from pyinfra_vllm.deploys.serve import serve
 
-__all__ = ["engram", "pause", "resume", "serve"]
+__all__ = ["engram", "model", "pause", "resume", "serve"]

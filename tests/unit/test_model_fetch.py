@@ -1,0 +1,41 @@
+"""How a model is fetched: with the node's own hf, else with that of the image."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+from pyinfra_vllm.operations.model_fetch import command
+
+
+def _run(tmp_path: Path, *programs: str) -> subprocess.CompletedProcess[str]:
+    for name in programs:
+        program = tmp_path / name
+        program.write_text(f'#!/bin/sh\necho "{name} $* offline=$HF_HUB_OFFLINE to=$HF_ENDPOINT"\n')
+        program.chmod(0o755)
+    for name in ("bash", "env", "sh"):
+        (tmp_path / name).symlink_to(f"/usr/bin/{name}")
+    argv = command("org/m", "abc", "/mnt/nas/hub", "image:local", "http://hub")
+    environ = {"PATH": str(tmp_path), "HF_HUB_OFFLINE": "1"}
+    return subprocess.run(argv, env=environ, capture_output=True, text=True, check=False)
+
+
+def test_hf_of_the_node_fetches_the_pinned_revision(tmp_path: Path) -> None:
+    done = _run(tmp_path, "hf", "docker")
+    assert done.stdout == (
+        "hf download org/m --revision abc --cache-dir /mnt/nas/hub offline=0 to=http://hub\n"
+    )
+
+
+def test_without_hf_the_image_fetches(tmp_path: Path) -> None:
+    done = _run(tmp_path, "docker")
+    assert done.stdout.startswith("docker run --rm --network host --entrypoint hf")
+    assert "source=/mnt/nas/hub,target=/mnt/nas/hub image:local download org/m" in done.stdout
+    assert "--env HF_HUB_OFFLINE=0 --env HF_ENDPOINT=http://hub" in done.stdout
+
+
+def test_without_both_it_says_what_to_install(tmp_path: Path) -> None:
+    done = _run(tmp_path)
+    assert done.returncode == 1 and "pipx install huggingface_hub" in done.stderr
+    assert os.path.basename(done.args[0]) == "bash"  # noqa: PTH119
