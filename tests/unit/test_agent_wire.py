@@ -53,7 +53,7 @@ def test_another_secret_and_another_rank_are_refused() -> None:
     with pytest.raises(Broken, match="doesn't know this gang's secret"):
         _join(head, worker)
     head, worker = _pair(rank=3)
-    with pytest.raises(Broken, match="calls itself rank [23]"):
+    with pytest.raises(Broken, match=r"calls itself rank [23]"):
         _join(head, worker)
 
 

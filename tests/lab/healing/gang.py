@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from pyinfra_vllm.errors import UserError
 from pyinfra_vllm.lab import commands, machine, ssh
 from pyinfra_vllm.lab.layout import Layout
 
@@ -112,7 +113,16 @@ class Gang:
             machine.kill(self.layout, self.layout.machines[rank])
 
     def power_on(self) -> None:
-        commands.up(self.layout.name, with_images=False)
+        """Switch on what is off. A machine whose network end isn't cleared yet goes off again."""
+        for left in (2, 1, 0):
+            try:
+                commands.up(self.layout.name, with_images=False)
+            except UserError:
+                if not left:
+                    raise
+                time.sleep(2)
+            else:
+                return
 
     def reboot(self, *ranks: int) -> None:
         """Reboot nodes in order, all at once; returns when they answer again."""
