@@ -23,7 +23,7 @@ _PIECE = 1 << 20
 _AHEAD = 32
 """Pieces that a slow receiver may lag behind before all wait for it."""
 _PATIENCE = 120.0
-"""Seconds without a byte taken, after which a receiver is given up."""
+"""Seconds without a byte taken, after which a receiver is given up; without one, the offer."""
 
 
 class Receiver:
@@ -66,11 +66,13 @@ class Receiver:
 
 
 def main(request: dict[str, Any]) -> int:
-    """Serve rounds until the unit is stopped."""
+    """Serve rounds until the unit is stopped, or nobody comes any more."""
     listener = socket.create_server((request["address"], request["port"]))
     wanted = int(request["receivers"])
     while True:
         receivers = _gather(listener, request["token"], wanted, float(request["grace"]))
+        if not receivers:
+            return 0
         print(f"{len(receivers)} of {wanted} nodes receive", flush=True)
         _send_all(request["image"], receivers)
         wanted = 1  # whoever comes now was lost or late
@@ -79,10 +81,10 @@ def main(request: dict[str, Any]) -> int:
 def _gather(listener: socket.socket, token: str, wanted: int, grace: float) -> list[Receiver]:
     """Those who connect: all that are wanted, or who came within ``grace`` seconds."""
     links: list[Receiver] = []
-    until: float | None = None
+    until = time.monotonic() + _PATIENCE
     while len(links) < wanted:
-        left = None if until is None else max(0.0, until - time.monotonic())
-        if left == 0.0:
+        left = until - time.monotonic()
+        if left <= 0:
             break
         listener.settimeout(left)
         try:
@@ -96,7 +98,7 @@ def _gather(listener: socket.socket, token: str, wanted: int, grace: float) -> l
             continue
         link.settimeout(_PATIENCE)
         links.append(Receiver(link))
-        until = until or time.monotonic() + grace
+        until = min(until, time.monotonic() + grace) if len(links) == 1 else until
     return links
 
 
