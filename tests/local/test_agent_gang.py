@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import random
 import signal
+import socket
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from agent_gang import Trio
+from agent_gang import ADDRESSES, Trio
 
 OTHER = "d" * 64
 
@@ -122,3 +125,30 @@ def test_evidence_says_who_went_first(trio: Trio) -> None:
     folder = trio.nodes[0].root / "var/lib/pyinfra-vllm/main/evidence"
     (file,) = folder.iterdir()
     assert '"first": {\n  "rank": 1,\n  "exit_code": 137' in file.read_text()
+
+
+def test_ten_thousand_messages_of_a_stranger_and_half_open_connections_change_nothing(
+    trio: Trio,
+) -> None:
+    trio.start()
+    trio.wait_serving()
+    chance = random.Random(3)
+    half_open = []
+    for number in range(400):
+        try:
+            stranger = socket.create_connection(
+                (ADDRESSES[0], trio.port), 5, (chance.choice(("127.0.0.3", "127.0.0.9")), 0)
+            )
+        except OSError:
+            continue
+        half_open.append(stranger)
+        if number % 8 == 0:
+            continue
+        with contextlib.suppress(OSError):
+            for _ in range(25):
+                stranger.sendall(chance.randbytes(chance.choice((1, 42, 74, 230))))
+    time.sleep(1)
+    assert trio.serves([node.status() for node in trio.nodes])
+    assert trio.wait_serving() == 1
+    for stranger in half_open:
+        stranger.close()

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from pyinfra_vllm.agent import crew, jobs
-from pyinfra_vllm.agent.events import Cleared, Missing, Step
+from pyinfra_vllm.agent.events import Cleared, Event, Missing, Step
 
 
 def _words(job: jobs.Job) -> list[dict[str, Any]]:
@@ -57,8 +57,17 @@ def test_job_that_hangs_is_late_and_dies_with_what_it_started() -> None:
     job.kill()
     assert _is_gone(job)
     os.close(job.reader)
-    state = Path(f"/proc/{word['child']}/cmdline")
-    assert not state.exists() or state.read_bytes() == b""
+    end = time.monotonic() + 5
+    while _lives(word["child"]) and time.monotonic() < end:
+        time.sleep(0.05)
+    assert not _lives(word["child"])
+
+
+def _lives(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes() != b""
+    except OSError:
+        return False
 
 
 def test_job_without_a_parent_ends_itself() -> None:
@@ -79,9 +88,12 @@ def test_job_that_hangs_is_answered_for_and_named(monkeypatch: pytest.MonkeyPatc
             time.sleep(60)
 
         hands.start("prepare", hang)
-        ((key, _),) = selector.select(5)
-        assert isinstance(key.fileobj, jobs.Job)
-        assert hands.hear(key.fileobj) == [Step("looks for /mnt/nas/hub")]
+        heard: list[Event] = []
+        while not heard:
+            ((key, _),) = selector.select(5)
+            assert isinstance(key.fileobj, jobs.Job)
+            heard = hands.hear(key.fileobj)
+        assert heard == [Step("looks for /mnt/nas/hub")]
         time.sleep(0.3)
         (missing,) = hands.late()
         assert isinstance(missing, Missing)
