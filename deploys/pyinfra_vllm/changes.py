@@ -65,9 +65,11 @@ def image_lacking(release: Release, states: States) -> list[Node]:
 def unused_images(release: Release, state: NodeState) -> list[Image]:
     """Images of ours on a node that no release and no container there uses.
 
-    Empty on a node with other gangs: their releases aren't in this state.
+    Empty on a node with other gangs, whose releases aren't in this state, or where it isn't
+    known whether there are any.
     """
-    if set(state.leftovers.required.gangs) - {release.content.gang.name}:
+    others = state.leftovers.value_or(None)
+    if others is None or set(others.gangs) - {release.content.gang.name}:
         return []
     builds = {release.content.build}
     for found in state.gang.required.releases.values():

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
+
+from wheel_venv import installed_wheel, run
 
 from .commands import complete, pyinfra
 from .conftest import Lab
@@ -129,7 +132,7 @@ def test_the_model_is_links_into_the_cache_and_one_shard_of_the_node(served: Lab
         seen = served.ask(rank, f"docker exec vllm-main ls -i /model/{HARD}").split()[0]
         assert seen == served.ask(rank, f"ls -i {LOCAL}").split()[0]
         for mount in ("/model", "/mnt/nas/hub"):
-            ask = f"docker inspect -f '{{{{range .Mounts}}}}{{{{if eq .Destination \"{mount}\"}}}}"
+            ask = f'docker inspect -f \'{{{{range .Mounts}}}}{{{{if eq .Destination "{mount}"}}}}'
             assert served.ask(rank, ask + "{{.RW}}{{end}}{{end}}' vllm-main") == "false"
 
 
@@ -155,3 +158,40 @@ def test_nothing_is_left_of_the_image_on_its_way(served: Lab) -> None:
         assert "29502" not in served.ask(rank, "ss -Hltn || true")
 
 
+THEIR_INVENTORY = """
+llm = [
+    (name, {{"ssh_hostname": address, "vllm_rank": rank, "vllm_fabric_address": address}})
+    for rank, (name, address) in enumerate({nodes!r})
+]
+"""
+
+THEIR_GROUP_DATA = """
+ssh_user = "root"
+ssh_key = {key!r}
+ssh_known_hosts_file = {known_hosts!r}
+ssh_config_file = "/dev/null"
+vllm_interfaces = ["host0"]
+vllm_hcas = []
+vllm_gpus = False
+vllm_hf_cache = "/mnt/nas/hub"
+"""
+
+
+def test_another_repository_with_the_wheel_finds_nothing_to_change(
+    served: Lab, tmp_path: Path
+) -> None:
+    layout = served.layout
+    nodes = [(node.name, node.address) for node in served.machines]
+    (tmp_path / "group_data").mkdir()
+    (tmp_path / "inventory.py").write_text(THEIR_INVENTORY.format(nodes=nodes))
+    (tmp_path / "group_data" / "llm.py").write_text(
+        THEIR_GROUP_DATA.format(key=str(layout.key), known_hosts=str(layout.known_hosts))
+    )
+    (tmp_path / "deploy.py").write_text(
+        'from pyinfra_vllm.deploys import serve\n\nserve("tiny-cpu-4x", _sudo=True)\n'
+    )
+    pyinfra_of_theirs = installed_wheel(tmp_path) / "pyinfra"
+    done = run(pyinfra_of_theirs, "--dry", "--json", "inventory.py", "deploy.py", cwd=tmp_path)
+    plan = json.loads(done.stdout)["plan"]
+    assert len(plan) > 5
+    assert [item["name"] for item in plan if item["hosts_with_change"]] == []

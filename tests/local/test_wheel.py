@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
-import shutil
-import subprocess
 import sys
-import venv
 from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
+from wheel_venv import installed_wheel, run
 
 DEPLOY = """
 from pyinfra import host
@@ -54,19 +50,7 @@ GROUP_DATA = 'vllm_hf_cache = "/models/hub"\nvllm_gpus = False\nfake_delay = 0\n
 @pytest.fixture(scope="module")
 def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Programs of a venv that holds the wheel, what it depends on, and nothing else."""
-    folder = tmp_path_factory.mktemp("wheel")
-    home = folder / "venv"
-    uv = shutil.which("uv")
-    venv.create(home, with_pip=not uv)
-    python = home / "bin" / "python"
-    if uv:
-        run(uv, "build", "--quiet", "--wheel", "--out-dir", folder, ROOT)
-    else:
-        run(python, "-m", "pip", "wheel", "-q", "--no-deps", "--wheel-dir", folder, ROOT)
-    (wheel,) = folder.glob("*.whl")
-    install = (uv, "pip", "install", "--python", python) if uv else (python, "-m", "pip", "install")
-    run(*install, "--quiet", wheel)
-    return home / "bin"
+    return installed_wheel(tmp_path_factory.mktemp("wheel"))
 
 
 @pytest.fixture
@@ -77,22 +61,6 @@ def site(tmp_path: Path) -> Path:
     (tmp_path / "group_data").mkdir()
     (tmp_path / "group_data" / "gpu.py").write_text(GROUP_DATA)
     return tmp_path
-
-
-def run(*argv: str | Path, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
-    environ = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-    done = subprocess.run(
-        argv,
-        cwd=cwd,
-        env={**environ, "PYINFRA_PROGRESS": "off"},
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=300,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done
 
 
 def test_another_repository_plans_with_its_own_inventory_and_group_data(
