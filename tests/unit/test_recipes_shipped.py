@@ -72,7 +72,7 @@ def test_both_tiny_recipes_serve_the_same_but_for_their_size() -> None:
 
 def _keys(model: type[Any], path: str = "") -> Iterator[str]:
     for name, field in model.model_fields.items():
-        yield f"{path}{name}"
+        yield f"{path}{field.alias or name}"
         for inner in validation.models_in(field.annotation):
             yield from _keys(inner, f"{path}{name}.")
 
