@@ -54,7 +54,7 @@ class Wanted:
 
 
 _LOCK = RLock()
-_WANTED: WeakKeyDictionary[State, dict[tuple[str, str], Wanted]] = WeakKeyDictionary()
+_WANTED: WeakKeyDictionary[State, dict[tuple[str, str], Wanted | Refusal]] = WeakKeyDictionary()
 
 
 def wanted_release(state: State, host: Host, recipe: object) -> Wanted:
@@ -65,13 +65,16 @@ def wanted_release(state: State, host: Host, recipe: object) -> Wanted:
     with _LOCK:
         known = _WANTED.setdefault(host.state, {})
         key = (repr(recipe), str(host.data.get("vllm_gang", MAIN)))
-        try:
-            if key not in known:
+        if key not in known:
+            try:
                 _refuse_disorder()
                 known[key] = _compute(state, recipe, key[1])
-        except UserError as error:
-            raise Refusal(str(error)) from None
-        return known[key]
+            except UserError as error:
+                known[key] = Refusal(str(error))
+        found = known[key]
+        if isinstance(found, Refusal):
+            raise found
+        return found
 
 
 def _refuse_disorder() -> None:

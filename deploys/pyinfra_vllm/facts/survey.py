@@ -26,7 +26,7 @@ from pyinfra_vllm.node.query import Query
 from pyinfra_vllm.node.state import NodeState
 from pyinfra_vllm.questions import unasked
 
-_SECONDS = 60
+_SECONDS = 30
 """A node that has lost its power in the middle of a deploy must not hang it."""
 
 

@@ -1,0 +1,134 @@
+"""A node loses its power before a deploy and at each stage of one: nothing is switched.
+
+Staging needs no engine, so the nodes have an empty image that bears the build's label.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from pyinfra_vllm import catalog, image
+from pyinfra_vllm.lab import commands, control
+
+from .conftest import Lab
+
+pytestmark = pytest.mark.lab
+
+ROOT = Path(__file__).parents[2]
+PYINFRA = str(Path(sys.executable).parent / "pyinfra")
+RECIPE = catalog.find("tiny-cpu-4x").recipe
+LOST = 3
+SURVIVORS = range(LOST)
+FORGET = (
+    "systemctl stop vllm-main; rm -rf /var/lib/pyinfra-vllm /tmp/composed-models "
+    "/usr/local/lib/pyinfra-vllm /etc/systemd/system/vllm-main.service; systemctl daemon-reload"
+)
+
+
+def with_label(lab: Lab) -> None:
+    """The image that the recipe builds, without anything in it, on every node."""
+    build = image.build_of(RECIPE.docker_image_dir or "", RECIPE.build_profile, RECIPE.docker_image)
+    for machine in lab.machines:
+        lab.ask(
+            machine.rank,
+            "tar --create --files-from /dev/null | docker import "
+            f"--change 'LABEL {image.LABEL}={build.digest}' - {build.tag}",
+        )
+
+
+@pytest.fixture
+def staged(own: Lab) -> Iterator[Lab]:
+    """Nodes before their first deploy; the one that was lost is on again in the end."""
+    with_label(own)
+    yield own
+    commands.up(own.name, with_images=False)
+    for machine in own.machines:
+        own.ask(machine.rank, FORGET)
+        own.ask(machine.rank, f"docker image rm --force {RECIPE.docker_image} >/dev/null")
+
+
+def start(lab: Lab) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [PYINFRA, "-y", "inventory/lab.py", "deploys/recipe.py", "--data", "recipe=tiny-cpu-4x"],
+        cwd=ROOT,
+        env={**os.environ, "PYINFRA_VLLM_LAB": lab.name, "PYINFRA_PROGRESS": "off"},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+
+
+def nothing_is_switched(lab: Lab) -> bool:
+    switched = (
+        "test -e /var/lib/pyinfra-vllm/main/current -o -e /var/lib/pyinfra-vllm/main/wanted.json"
+    )
+    return all(lab.ask(rank, f"{switched} && echo yes || echo no") == "no" for rank in SURVIVORS)
+
+
+def test_a_node_that_is_off_is_named_and_the_others_are_staged(staged: Lab) -> None:
+    control.kill(staged.name, str(LOST))
+    output = start(staged).communicate(timeout=300)[0]
+    name = staged.machines[LOST].name
+    assert f"{name}: can't be reached (see above), and left out" in output
+    assert f"nothing is switched: {name}" in output
+    assert "Traceback" not in output
+    for rank in SURVIVORS:
+        files = staged.ask(rank, "ls /var/lib/pyinfra-vllm/main/releases/*/launch.json")
+        assert files.count("launch.json") == 1
+        assert staged.ask(rank, "systemctl is-enabled vllm-main") == "enabled"
+    assert nothing_is_switched(staged)
+    commands.up(staged.name, with_images=False)
+    assert changes(staged, "Release: files") == f"1 ({name})", "the same command goes on"
+
+
+def changes(lab: Lab, operation: str) -> str:
+    """The nodes that an operation would change, as the plan shows them."""
+    plan = subprocess.run(
+        [PYINFRA, "inventory/lab.py", "deploys/recipe.py", "--data", "recipe=tiny-cpu-4x", "--dry"],
+        cwd=ROOT,
+        env={**os.environ, "PYINFRA_VLLM_LAB": lab.name, "PYINFRA_PROGRESS": "off"},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+    )
+    assert plan.returncode == 0, plan.stderr
+    (line,) = [line for line in plan.stderr.splitlines() if operation in line]
+    return line.partition(operation)[2].rpartition(")")[0].strip() + ")"
+
+
+def soaking(stage: str) -> object:
+    return pytest.param(stage, marks=pytest.mark.soak)
+
+
+@pytest.mark.parametrize(
+    "stage",
+    [
+        "Release: files",
+        soaking("Agent: installed"),
+        soaking("Composed model: links"),
+        soaking("Unit: installed"),
+    ],
+)
+def test_a_power_cut_in_the_middle_of_a_deploy_switches_nothing(staged: Lab, stage: str) -> None:
+    process = start(staged)
+    assert process.stdout is not None
+    output = ""
+    for line in process.stdout:
+        output += line
+        if "Starting operation" in line and stage in line:
+            control.kill(staged.name, str(LOST))
+            break
+    began = time.monotonic()
+    output += process.communicate(timeout=300)[0]
+    assert process.returncode == 1, output
+    assert stage in output and "Traceback" not in output
+    assert nothing_is_switched(staged)
+    assert time.monotonic() - began < 150
