@@ -149,7 +149,7 @@ def test_engine_is_given_the_command_line_of_the_release(node: Node) -> None:
     node.wait_phase("serving", node.start())
     (run,) = node.docker_calls("run")
     assert run == [
-        *["run", "--label", "pyinfra-vllm.start=1", "--name", "vllm-main"],
+        *["run", "--label", "pyinfra-vllm.start=1", "--pull", "never", "--name", "vllm-main"],
         *["--label", "pyinfra-vllm.gang=main", "--label", f"pyinfra-vllm.release={RELEASE}"],
         *["--log-driver", "none", "--network", "host"],
         *["--mount", f"type=bind,source={node.composed},target=/model,readonly"],

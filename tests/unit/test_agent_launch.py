@@ -19,7 +19,7 @@ def test_command_line_is_complete_and_in_order() -> None:
         {"source": "/a,b", "target": "/c", "read_only": False, "create": True},
     ]
     assert container.run(launch_of(mounts=mounts), "sha256:1") == [
-        *["docker", "run", "--name", "vllm-main"],
+        *["docker", "run", "--pull", "never", "--name", "vllm-main"],
         *["--label", "pyinfra-vllm.gang=main"],
         *["--log-driver", "none"],
         *["--network", "host"],

@@ -20,7 +20,7 @@ def run(launch: Launch, image: str, found: Mapping[str, str] | None = None) -> l
     keeps no second, unrotated copy. It is not removed at its end, so that its
     last state can be looked at; the next start removes it.
     """
-    argv = ["docker", "run", "--name", launch.container]
+    argv = ["docker", "run", "--pull", "never", "--name", launch.container]
     for name, value in launch.labels.items():
         argv += ["--label", f"{name}={value}"]
     argv += ["--log-driver", "none"]
