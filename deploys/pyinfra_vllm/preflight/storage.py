@@ -32,7 +32,7 @@ def snapshot(place: Place) -> Results:
         if found is None or not found.hub_exists:
             continue
         if not found.exists or found.revision is None:
-            yield fail(f"{repo} is not in {hub}", "", f"fetch it: {fetch}")
+            yield fail(f"{repo} is not in {hub}", "", f"deploys/model.py fetches it, or {fetch}")
         elif not found.complete:
             first = found.missing[0] if found.missing else "all files"
             yield fail(
