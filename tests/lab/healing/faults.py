@@ -6,6 +6,8 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from pyinfra_vllm.agent import paths
+
 from .gang import UNIT, Gang
 
 LATE = 30.0
@@ -77,7 +79,7 @@ def _nas_away_at_start(gang: Gang) -> None:
 def _two_faults(gang: Gang) -> None:
     gang.kill_engine(1)
     time.sleep(3)
-    _agent(gang, 3, "KILL")
+    gang.look(3, f"pkill -KILL -f '^/usr/bin/python3 -I {paths.AGENT} run'")
 
 
 def _powered(*ranks: int) -> Callable[[Gang], None]:
