@@ -128,7 +128,6 @@ def test_a_tag_with_another_digest_is_not_ours(site: Site) -> None:
     assert site.lab.ask(0, ours) == "1"  # the old one is gone
 
 
-@pytest.mark.soak
 def test_one_node_with_other_content_gets_it_anew(site: Site) -> None:
     assert site.run()[0] == 0
     label = f"LABEL {LABEL}={build_of('toy', None, TAG).digest}"
@@ -157,7 +156,6 @@ def test_an_interrupted_run_leaves_the_build_to_the_next_one(site: Site) -> None
     assert len(set(site.layers())) == 1
 
 
-@pytest.mark.soak
 def test_a_build_that_fails_ends_the_run_with_the_reason(site: Site) -> None:
     site.image("RUN echo the reason; exit 3")
     code, out = site.run()
@@ -183,7 +181,6 @@ def test_a_builder_outside_the_gang_builds_and_sends(site: Site) -> None:
     assert (code, "Will " in out) == (0, False), out
 
 
-@pytest.mark.soak
 def test_an_archive_is_loaded_by_each_node(site: Site) -> None:
     assert site.run()[0] == 0
     wanted = site.layers()
@@ -202,7 +199,6 @@ def test_an_archive_is_loaded_by_each_node(site: Site) -> None:
         nas.unlink()
 
 
-@pytest.mark.soak
 def test_what_is_to_be_present_and_is_not_stops_the_run(site: Site) -> None:
     site.inventory("data['vllm_image_source'] = 'present'")
     code, out = site.run()
