@@ -85,7 +85,8 @@ def _first_cells(path: Path) -> set[str]:
 def test_readme_explains_every_key() -> None:
     cells = _first_cells(ROOT / "recipes" / "README.md")
     assert set(_keys(Recipe)) <= cells
-    assert {*managed.FLAGS, *managed.ENVIRONMENT} <= cells
+    assert {*managed.FLAGS, *managed.ENVIRONMENT, *managed.REFUSED_ENVIRONMENT} <= cells
+    assert {*managed.REFUSED_FLAGS, *managed.SECRET_FLAGS} - {"--"} <= cells
 
 
 def test_readme_of_the_inventory_explains_every_key() -> None:
