@@ -60,6 +60,7 @@ def test_saved_states_give_a_plan_with_no_node_in_reach(saved: Path) -> None:
     found = plan("inventory/ci.py", PYINFRA_VLLM_STATES=str(saved))
     assert found["Release: files"] == found["Unit: installed and enabled"] == SPARKS
     assert not [name for name, hosts in found.items() if name.startswith("Image") and hosts]
+    assert found["Gang: speaks over RDMA"] == SPARKS
 
 
 def test_blank_nodes_give_a_plan_too_and_say_so() -> None:

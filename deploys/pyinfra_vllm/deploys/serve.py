@@ -14,6 +14,7 @@ from pyinfra_vllm.operations import (
     gang,
     image,
     members,
+    rdma,
     ready,
     release,
     secret,
@@ -64,4 +65,5 @@ def serve(recipe: str | None = None) -> None:
     gang.gate(name="Gang: whole", release=new)
     gang.started(name="Gang: started", release=new)
     ready.ready(name="Gang: ready", release=new, failures=wanted.failures)
+    rdma.proven(name="Gang: speaks over RDMA", release=new, before=wanted.before)
     image.pruned(name="Image: unused ones removed", release=new)

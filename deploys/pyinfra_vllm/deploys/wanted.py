@@ -18,6 +18,7 @@ from pyinfra_vllm import (
     catalog,
     check,
     fabric,
+    fabric_proof,
     flag_cache,
     flag_list,
     image,
@@ -44,13 +45,15 @@ class Wanted:
     """What one run is to bring about.
 
     ``token`` is a random name for what it offers between nodes. ``failures``: node -> when
-    its engine of this release had died before (Unix seconds).
+    its engine of this release had died before (Unix seconds). ``before``: its RDMA ports
+    before the start; empty when nothing is started.
     """
 
     release: Release
     build: Build | None
     token: str
     failures: Mapping[str, float]
+    before: Mapping[str, fabric_proof.Before]
 
 
 _LOCK = RLock()
@@ -104,7 +107,8 @@ def _compute(state: State, recipe: object, gang_name: str) -> Wanted:
     _say_lost_nodes(state, release, states)
     _refuse_partial_switch(state, release, states)
     failures = last_failures(release, states)
-    return Wanted(release, build, secrets.token_hex(16), failures)
+    before = fabric_proof.before(states) if restart_reasons(release, states) else {}
+    return Wanted(release, build, secrets.token_hex(16), failures, before)
 
 
 def _nodes_of(hosts: Mapping[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:

@@ -7,7 +7,7 @@ import time
 from collections.abc import Mapping
 
 import gevent
-from pyinfra import logger
+from pyinfra import host, logger
 from pyinfra.api import FunctionCommand, Host, State, operation
 
 from pyinfra_vllm import serving
@@ -40,6 +40,10 @@ def ready(release: Release, failures: Mapping[str, float] | None = None) -> Comm
     if this_node(release).rank != 0 or serves(release, states):
         return
     if is_paused(release, states) and not restart_reasons(release, states):
+        return
+    missing = [node.name for node in release.content.gang.nodes if node.name not in states]
+    if missing:
+        logger.warning(f"{host.print_prefix}not waited for: {', '.join(missing)} can't be reached")
         return
     yield from change(FunctionCommand(_wait, (release, failures or {}), {}))
 
