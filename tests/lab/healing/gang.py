@@ -44,12 +44,16 @@ class Gang:
 
     def deploy(self, recipe: str) -> str:
         """Run the deploy of a recipe in this folder or of the project; its output."""
+        return self.apply("recipe.py", f"recipe={recipe}")
+
+    def apply(self, file: str, *data: str) -> str:
+        """Run a deploy file of the project; its output."""
         done = subprocess.run(
             [
                 str(Path(sys.executable).with_name("pyinfra")), "-y",
                 str(ROOT / "inventory" / "lab.py"),
-                str(ROOT / "deploys" / "recipe.py"),
-                "--data", f"recipe={recipe}",
+                str(ROOT / "deploys" / file),
+                *(word for pair in data for word in ("--data", pair)),
             ],
             cwd=HERE,
             env={**os.environ, "PYINFRA_VLLM_LAB": self.layout.name},

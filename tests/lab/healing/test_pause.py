@@ -1,0 +1,36 @@
+"""Pause and resume, by their deploys."""
+
+from __future__ import annotations
+
+import re
+import time
+
+import pytest
+
+from .gang import UNIT, Gang
+
+pytestmark = pytest.mark.lab
+
+
+def test_pause_outlives_a_reboot_is_no_drift_and_ends_with_resume(gang: Gang) -> None:
+    gang.each(f"systemctl start {UNIT}")
+    before = int(gang.wait_serving(0, 60)["start"])
+    text = gang.complete()
+    gang.apply("pause.py", "why=new cables")
+    _wait_paused(gang)
+    assert "new cables" in gang.status()["detail"] and "root@" in gang.status()["detail"]
+    assert gang.look(1, "docker ps -q") == ""
+    gang.reboot(0)
+    _wait_paused(gang)
+    assert re.search(r"Grand total +(\d+) +- +- +\1 ", gang.deploy("stub-4x"))
+    assert gang.status()["phase"] == "paused"
+    gang.apply("resume.py")
+    assert gang.wait_serving(before, 60)["start"] == before + 1
+    assert gang.complete() == text
+
+
+def _wait_paused(gang: Gang) -> None:
+    end = time.monotonic() + 60
+    while gang.status().get("phase") != "paused":
+        assert time.monotonic() < end, gang.status()
+        time.sleep(0.2)
