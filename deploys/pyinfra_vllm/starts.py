@@ -67,7 +67,7 @@ def restart_reasons(release: Release, states: States) -> dict[str, str]:
         node.name: _restart_reason(release, states[node.name], node.rank)
         for node in nodes_of(release, states)
     }
-    head, secret = release.content.gang.head.name, _changed_secret(release, states)
+    head, secret = release.content.gang.head.name, changed_secret(release, states)
     if secret and found.get(head, secret) is None:
         found[head] = secret
     return {name: reason for name, reason in found.items() if reason}
@@ -102,7 +102,7 @@ def _restart_reason(release: Release, state: NodeState, rank: int) -> str | None
     return None
 
 
-def _changed_secret(release: Release, states: States) -> str | None:
+def changed_secret(release: Release, states: States) -> str | None:
     """An engine got its secrets when it started: for a changed one all start anew."""
     recipe, known = release.content.recipe, release.content.secrets
     for node in nodes_of(release, states) if recipe.secrets else ():

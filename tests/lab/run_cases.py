@@ -38,5 +38,5 @@ def run(case: tuple[int, dict[str, Any]]) -> dict[str, Any]:
     return {"argv": lines[0], "environ": lines[1]}
 
 
-with ThreadPoolExecutor(4) as pool:
+with ThreadPoolExecutor(2) as pool:
     json.dump(list(pool.map(run, enumerate(GIVEN["launches"]))), sys.stdout)

@@ -61,7 +61,7 @@ def test_the_first_and_the_last_rank_are_read(tmp_path: Path) -> None:
     assert ask(tmp_path, limit=False).returncode == 0
     refused = ask(tmp_path, limit=True)
     assert refused.returncode == image_questions.REFUSED
-    assert image_questions.reason(refused.stderr.splitlines()) == "no headless today"
+    assert image_questions.reason(refused.stderr.splitlines()) == "ValueError: no headless today"
 
 
 def test_an_image_that_cannot_be_asked_refuses_nothing(tmp_path: Path) -> None:

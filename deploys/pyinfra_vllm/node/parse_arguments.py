@@ -33,9 +33,13 @@ def _read(parser: Any, command: Any, words: list[str]) -> int:
         args = parser.parse_args(words)
         args.model = getattr(args, "model_tag", None) or args.model
         command.validate(args)
-    except (ValueError, TypeError) as error:
-        print(error, file=sys.stderr)
+    except (ValueError, TypeError, LookupError) as error:
+        print(f"{type(error).__name__}: {error}", file=sys.stderr)
         return REFUSED
+    except Exception as error:
+        # Not for the arguments: a device or a module that isn't here.
+        print(f"{type(error).__name__}: {error}", file=sys.stderr)
+        return UNABLE
     return 0
 
 

@@ -18,7 +18,7 @@ from pyinfra_vllm.operations.common import (
     this_node,
 )
 from pyinfra_vllm.release import FILE_MODE, Release
-from pyinfra_vllm.starts import next_wish, predates, restart_reasons
+from pyinfra_vllm.starts import changed_secret, next_wish, predates, restart_reasons, wish
 
 
 @operation()
@@ -55,13 +55,17 @@ def started(release: Release) -> Commands:
     """
     gang = release.content.gang.name
     here = look(release)
-    reason = restart_reasons(release, look_at_gang(release)).get(this_node(release).name)
-    if this_node(release).rank == 0 and reason:
+    states = look_at_gang(release)
+    reason = restart_reasons(release, states).get(this_node(release).name)
+    leads = this_node(release).rank == 0
+    renewed = leads and changed_secret(release, states) and wish(release, here).release
+    if leads and reason:
         show(f"Will ask for release {release.digest[:12]}: {reason}")
         text = next_wish(release, here)
         yield from change(place([placement.file(paths.wanted(gang), text, FILE_MODE)]))
     unit = paths.unit(gang)
-    if predates(here):
+    # To ask again for what is wanted stops nobody, and an engine keeps the secrets it got.
+    if predates(here) or renewed == release.digest:
         yield from change(StringCommand("systemctl", "restart", unit))
     elif here.unit.required.active in ("inactive", "failed"):
         show(f"Will start {unit}")
