@@ -129,7 +129,8 @@ def test_the_model_is_links_into_the_cache_and_one_shard_of_the_node(served: Lab
         assert config.is_symlink
         assert config.linked_to.startswith("/mnt/nas/hub/models--tiny-random--llama-tp4/")
         assert served.ask(rank, f"test {composed}/{HARD} -ef {LOCAL} && echo same") == "same"
-        seen = served.ask(rank, f"docker exec vllm-main ls -i /model/{HARD}").split()[0]
+        pid = served.ask(rank, "docker inspect -f '{{.State.Pid}}' vllm-main")
+        seen = served.ask(rank, f"ls -i /proc/{pid}/root/model/{HARD}").split()[0]
         assert seen == served.ask(rank, f"ls -i {LOCAL}").split()[0]
         for mount in ("/model", "/mnt/nas/hub"):
             ask = f'docker inspect -f \'{{{{range .Mounts}}}}{{{{if eq .Destination "{mount}"}}}}'
