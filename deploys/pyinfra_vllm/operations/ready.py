@@ -97,8 +97,10 @@ def _say_served(host: Host, release: Release, seconds: float) -> None:
     model = serving.api(release.content.recipe).model
     logger.info(f"{host.print_prefix}serves {model} after {seconds:.0f} s: {url}")
     body = json.dumps({"model": model, "prompt": "Hello", "max_tokens": 16})
-    json_type = "-H 'Content-Type: application/json'"
-    logger.info(f"{host.print_prefix}try: curl {url}/completions {json_type} -d '{body}'")
+    headers = "-H 'Content-Type: application/json'"
+    if "VLLM_API_KEY" in release.content.recipe.secrets:
+        headers += ' -H "Authorization: Bearer $VLLM_API_KEY"'
+    logger.info(f"{host.print_prefix}try: curl {url}/completions {headers} -d '{body}'")
 
 
 def api_url(host: Host, release: Release) -> str:
