@@ -24,7 +24,7 @@ from pyinfra_vllm.image import Build
 from pyinfra_vllm.node.state import NodeState, parse
 from pyinfra_vllm.recipe import Recipe
 from pyinfra_vllm.release import Content, Release, release_of
-from pyinfra_vllm.unit_files import unit_files
+from pyinfra_vllm.unit_files import members_text, unit_files
 
 SUMS = "SHA256SUMS"
 _COMMIT = re.compile(r"[0-9a-f]{40}")
@@ -56,7 +56,7 @@ def files(made: Release, build: Build | None) -> dict[str, bytes]:
     found: dict[str, bytes] = {}
     for node in gang.nodes:
         root = plain_name(node.name)
-        texts = unit_files(gang.name)
+        texts = {**unit_files(gang.name), paths.members(gang.name): members_text(gang, node)}
         texts |= {f"{paths.current(gang.name)}/{n}": t for n, t in made.files(node).items()}
         found |= {f"{root}{path}": text.encode() for path, text in texts.items()}
         found[f"{root}{paths.AGENT}"] = agent_archive.archive()

@@ -1,8 +1,11 @@
-"""What systemd reads for one gang: the same text for every release. Pure."""
+"""What systemd and the agent read of one gang: the same text for every release. Pure."""
 
 from __future__ import annotations
 
+import json
+
 from pyinfra_vllm.agent import paths
+from pyinfra_vllm.cluster import Gang, Node
 from pyinfra_vllm.rendering import render
 
 
@@ -14,3 +17,16 @@ def unit_files(gang: str) -> dict[str, str]:
         ),
         paths.TMPFILES: render("systemd/tmpfiles.conf.j2", gang=gang, paths=paths),
     }
+
+
+def members_text(gang: Gang, node: Node) -> str:
+    """``gang.json`` of one node."""
+    document = {
+        "schema": 1,
+        "gang": gang.name,
+        "rank": node.rank,
+        "addresses": [member.fabric_address for member in gang.nodes],
+        "port": paths.TETHER_PORT,
+        "alert": node.alert,
+    }
+    return json.dumps(document, indent=2) + "\n"

@@ -64,6 +64,7 @@ def test_all_files_of_every_node_are_written_and_equal_in_every_process(pinned: 
         "etc/systemd/system/vllm-main.service",
         "etc/tmpfiles.d/pyinfra-vllm.conf",
         "usr/local/lib/pyinfra-vllm/agent.pyz",
+        "var/lib/pyinfra-vllm/main/gang.json",
         *(
             f"var/lib/pyinfra-vllm/main/current/{name}"
             for name in (

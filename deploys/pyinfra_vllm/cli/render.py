@@ -31,10 +31,11 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 
 def run(args: argparse.Namespace) -> int:
-    from pyinfra_vllm import catalog, compare
+    from pyinfra_vllm import catalog
+    from pyinfra_vllm.compare import text
 
     if args.diff:
-        print(compare.text(*(catalog.find(value) for value in args.diff)), end="")
+        print(text(*(catalog.find(value) for value in args.diff)), end="")
         return 0
     for name in ("recipe", "inventory", "out"):
         if getattr(args, name) is None:

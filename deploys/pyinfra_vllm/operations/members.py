@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import json
-
 from pyinfra.api import operation
 
 from pyinfra_vllm import placement
 from pyinfra_vllm.agent import paths
 from pyinfra_vllm.changes import file_is_right
-from pyinfra_vllm.cluster import Gang, Node
 from pyinfra_vllm.operations.common import (
     Commands,
     change,
@@ -20,6 +17,7 @@ from pyinfra_vllm.operations.common import (
     this_node,
 )
 from pyinfra_vllm.release import FILE_MODE, Release
+from pyinfra_vllm.unit_files import members_text
 
 
 @operation()
@@ -37,16 +35,3 @@ def known(release: Release) -> Commands:
         return
     show_diff(path, found.text if found else None, text)
     yield from change(place([placement.file(path, text, FILE_MODE)]))
-
-
-def members_text(gang: Gang, node: Node) -> str:
-    """``gang.json`` of one node."""
-    document = {
-        "schema": 1,
-        "gang": gang.name,
-        "rank": node.rank,
-        "addresses": [member.fabric_address for member in gang.nodes],
-        "port": paths.TETHER_PORT,
-        "alert": node.alert,
-    }
-    return json.dumps(document, indent=2) + "\n"
