@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -13,7 +14,8 @@ from pyinfra_vllm.cluster import Gang
 from pyinfra_vllm.release import release_of
 from unit.gangs import GOLDEN, check_golden, content_of, release
 
-RECIPES = ["tiny-cpu-1x", "tiny-cpu-4x", "dsv41-flash-jovian-r37-4x"]
+ROOT = Path(__file__).parents[2]
+RECIPES = sorted(path.parent.name for path in (ROOT / "recipes").glob("*/recipe.toml"))
 
 
 @pytest.mark.parametrize("name", RECIPES)
