@@ -169,11 +169,13 @@ def test_a_builder_outside_the_gang_builds_and_sends(site: Site) -> None:
     path = site.root / "recipes" / "toy" / "recipe.toml"
     text = path.read_text().replace("required_nodes = 4", "required_nodes = 3")
     path.write_text(text.replace("tensor_parallel_size = 4", "tensor_parallel_size = 3"))
+    share = "systemctl is-active pyinfra-vllm-share || true"
     source = f"builder:{site.lab.machines[0].name}"
     gang = f"data.update(vllm_rank=n - 1, vllm_image_source={source!r})"
     site.inventory(f"{gang} if n else data.pop('vllm_rank')")
     code, out = site.run()
     assert code == 0, out
+    assert site.lab.ask(0, share) in ("inactive", "unknown")
     layers = site.layers()
     assert layers[0]
     assert len(set(layers)) == 1

@@ -66,16 +66,16 @@ class Receiver:
 
 
 def main(request: dict[str, Any]) -> int:
-    """Serve rounds until the unit is stopped, or nobody comes any more."""
+    """Serve rounds until all who are wanted have the image, or nobody comes any more."""
     listener = socket.create_server((request["address"], request["port"]))
     wanted = int(request["receivers"])
-    while True:
+    while wanted > 0:
         receivers = _gather(listener, request["token"], wanted, float(request["grace"]))
         if not receivers:
-            return 0
+            return 1
         print(f"{len(receivers)} of {wanted} nodes receive", flush=True)
-        _send_all(request["image"], receivers)
-        wanted = 1  # whoever comes now was lost or late
+        wanted -= _send_all(request["image"], receivers)
+    return 0
 
 
 def _gather(listener: socket.socket, token: str, wanted: int, grace: float) -> list[Receiver]:
@@ -102,7 +102,8 @@ def _gather(listener: socket.socket, token: str, wanted: int, grace: float) -> l
     return links
 
 
-def _send_all(image: str, receivers: list[Receiver]) -> None:
+def _send_all(image: str, receivers: list[Receiver]) -> int:
+    """How many got it whole; the others may come again."""
     with subprocess.Popen(["docker", "save", image], stdout=subprocess.PIPE) as save:
         assert save.stdout is not None
         while piece := save.stdout.read(_PIECE):
@@ -113,6 +114,7 @@ def _send_all(image: str, receivers: list[Receiver]) -> None:
                 break
     for receiver in receivers:
         receiver.end() if save.returncode == 0 else receiver.drop()
+    return sum(1 for receiver in receivers if not receiver.lost)
 
 
 if __name__ == "__main__" and REQUEST:
