@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -68,11 +69,17 @@ def hub(tmp_path: Path) -> Path:
     (model / "refs" / "main").write_text(COMMIT)
     for index in (1, 2):
         name = f"model-0000{index}-of-00002.safetensors"
-        (model / "blobs" / f"b{index}").write_text(f"shard {index}")
+        (model / "blobs" / f"b{index}").write_bytes(_shard(f"t{index}"))
         (snapshot / name).symlink_to(f"../../blobs/b{index}")
     (model / "blobs" / "c").write_text("{}")
     (snapshot / "config.json").symlink_to("../../blobs/c")
     return tmp_path / "hub"
+
+
+def _shard(tensor: str) -> bytes:
+    """A whole safetensors file with one tensor of one byte."""
+    header = json.dumps({tensor: {"dtype": "U8", "shape": [1], "data_offsets": [0, 1]}}).encode()
+    return len(header).to_bytes(8, "little") + header + b"\0"
 
 
 @pytest.fixture
