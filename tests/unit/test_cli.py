@@ -69,6 +69,7 @@ def test_the_labs_name_comes_from_option_then_environment_then_default(
 
 def test_a_command_for_a_node_keeps_its_own_options(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[object] = []
+    monkeypatch.delenv("PYINFRA_VLLM_LAB", raising=False)
     monkeypatch.setattr(
         "pyinfra_vllm.lab.control.open_ssh", lambda *words: asked.append(list(words))
     )
