@@ -69,7 +69,7 @@ def on_node(own: Lab, rank: int, breaks: str, mends: str) -> Iterator[None]:
     try:
         yield
     finally:
-        own.ask(rank, mends)
+        own.ask(rank, f"{mends}; systemctl reset-failed")
 
 
 def test_a_wrong_recipe_names_file_and_key(own: Lab, recipe: Recipe) -> None:
@@ -155,7 +155,8 @@ def clear(own: Lab) -> None:
             rank,
             "systemctl disable --now vllm-main 2>/dev/null; docker rm -f vllm-main 2>/dev/null; "
             "rm -rf /var/lib/pyinfra-vllm /etc/systemd/system/vllm-main.service "
-            "/etc/tmpfiles.d/pyinfra-vllm.conf /tmp/composed-models; systemctl daemon-reload",
+            "/etc/tmpfiles.d/pyinfra-vllm.conf /tmp/composed-models; "
+            "systemctl daemon-reload; systemctl reset-failed",
         )
 
 
