@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from pyinfra_vllm.errors import UserError
-from pyinfra_vllm.lab import nas
+from pyinfra_vllm.lab import control, nas
 from pyinfra_vllm.lab.layout import BASE_IMAGE, WHEELS_IMAGE
 
 from .conftest import Lab
@@ -18,6 +18,7 @@ pytestmark = pytest.mark.lab
 
 def test_every_node_is_a_running_system_without_failed_units(own: Lab) -> None:
     for rank, node in enumerate(own.machines):
+        control.reboot(own.name, node.name)  # transient units of other tests may have failed
         host = own.host(rank)
         assert own.ask(rank, "systemctl is-system-running --wait") == "running"
         assert host.check_output("hostname") == node.name
