@@ -9,12 +9,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from pyinfra_vllm import image_files, image_profile
+from pyinfra_vllm.agent import paths
 from pyinfra_vllm.errors import UserError
 from pyinfra_vllm.image_dockerfile import dockerfile, refuse_absent
 from pyinfra_vllm.image_files import DOCKERFILE, ImageFiles
 from pyinfra_vllm.image_profile import Resources
 
-LABEL = "pyinfra-vllm.build"
+LABEL = paths.LABEL_BUILD
 """The image label that holds the build digest; not in the Dockerfile, which the digest covers."""
 
 PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy")

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
-from functools import cache
 from pathlib import Path
 
 from pyinfra_vllm import flag_list, serving
+from pyinfra_vllm.node_script import filled
 from pyinfra_vllm.release import Content
 
 REFUSED = 2
@@ -38,19 +37,10 @@ def script(content: Content) -> str:
     gang, skip = content.gang, len(flag_list.ENTRYPOINT)
     ranks = dict.fromkeys((gang.nodes[0], gang.nodes[-1]))
     commands = [list(serving.argv(content.recipe, gang, node)[skip:]) for node in ranks]
-    text = json.dumps(commands)
-    return _text().replace(_SLOT, f"import json\nCOMMANDS = json.loads({text!r})\n")
+    return filled(_SCRIPT, _SLOT, "COMMANDS", commands)
 
 
 def reason(lines: Sequence[str]) -> str:
     """vLLM's own words in what the script printed: the end of its usage message."""
     said = [line for line in lines if line.strip()]
     return said[-1].partition("error: ")[2] or said[-1] if said else "no reason given"
-
-
-@cache
-def _text() -> str:
-    text = _SCRIPT.read_text(encoding="utf-8")
-    if text.count(_SLOT) != 1:
-        raise RuntimeError(f"{_SCRIPT}: expected one line {_SLOT!r}")
-    return text

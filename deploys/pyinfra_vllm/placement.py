@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import base64
-import json
 from collections.abc import Mapping, Sequence
-from functools import cache
 from pathlib import Path
 from typing import Any
+
+from pyinfra_vllm.node_script import filled
 
 Action = dict[str, Any]
 
@@ -48,19 +48,9 @@ def remove(path: str) -> Action:
 
 def script(actions: Sequence[Action]) -> str:
     """Python text for the standard input of ``python3 -`` on the node."""
-    text = _text()
-    document = json.dumps(list(actions))
-    return text.replace(_SLOT, f"import json\nACTIONS = json.loads({document!r})\n")
+    return filled(_SCRIPT, _SLOT, "ACTIONS", list(actions))
 
 
 def _content(content: str | bytes, mode: int) -> Action:
     data = content.encode() if isinstance(content, str) else content
     return {"base64": base64.b64encode(data).decode(), "mode": mode}
-
-
-@cache
-def _text() -> str:
-    text = _SCRIPT.read_text(encoding="utf-8")
-    if text.count(_SLOT) != 1:
-        raise RuntimeError(f"{_SCRIPT}: expected one line {_SLOT!r}")
-    return text

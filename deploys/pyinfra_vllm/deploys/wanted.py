@@ -91,7 +91,8 @@ def _compute(state: State, recipe: object, gang_name: str) -> Wanted:
         raise UserError("which recipe? say it: --data recipe=NAME, or serve(recipe=…)")
     hosts = list(state.inventory)
     data = _nodes_of({host.name: host.data.dict() for host in hosts})
-    data = {name: values for name, values in data.items() if name not in builders(data)}
+    outside = builders(data)
+    data = {name: values for name, values in data.items() if name not in outside}
     size = sum(1 for values in data.values() if values.get("vllm_gang", MAIN) == gang_name)
     found = catalog.find(recipe, size)
     gang = gang_of(data, found.recipe.required_nodes, gang_name)

@@ -101,7 +101,9 @@ def run(
 ) -> tuple[bool, CommandOutput]:
     """Run a command on ``at`` inside a FunctionCommand that runs on ``asking``."""
     arguments = connector_arguments(at.state, at, asking)
-    arguments["_stdin"] = stdin
+    arguments.update(command.connector_arguments)
+    if stdin is not None:
+        arguments["_stdin"] = stdin
     return at.run_shell_command(command, print_output=print_output, **arguments)
 
 

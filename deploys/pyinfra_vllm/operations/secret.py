@@ -19,6 +19,7 @@ from pyinfra_vllm.operations.common import (
     explained,
     look,
     look_at_gang,
+    place,
     run,
     show,
 )
@@ -68,14 +69,13 @@ def _digest(gang: str, state: NodeState | None) -> str | None:
 
 
 def _share(state: State, host: Host, gang: str, holder: str | None) -> bool:
-    secret = _read(state, host, gang, holder) if holder else _fresh(state, gang)
-    script = placement.script([placement.file(paths.secret(gang), secret, MODE)])
-    ok, _ = run(host, host, StringCommand("python3 - pyinfra-vllm.place.v1"), stdin=script)
+    secret = _read(state, host, gang, holder) if holder else _fresh(host, gang)
+    ok, _ = run(host, host, place([placement.file(paths.secret(gang), secret, MODE)]))
     return ok
 
 
-def _fresh(state: State, gang: str) -> bytes:
-    return _FRESH.setdefault(state, {}).setdefault(gang, secrets.token_bytes(_SIZE))
+def _fresh(host: Host, gang: str) -> bytes:
+    return _FRESH.setdefault(host.state, {}).setdefault(gang, secrets.token_bytes(_SIZE))
 
 
 def _read(state: State, host: Host, gang: str, holder: str) -> bytes:
