@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from pyinfra_vllm.agent import paths
 
-from .gang import UNIT, Gang
+from ..stub.gang import UNIT, Gang
 
 LATE = 30.0
 PROBE = 900.0 + 60.0

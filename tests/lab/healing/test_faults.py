@@ -6,8 +6,8 @@ import time
 
 import pytest
 
+from ..stub.gang import UNIT, Gang
 from .faults import FAULTS, MENDS
-from .gang import UNIT, Gang
 
 pytestmark = pytest.mark.lab
 

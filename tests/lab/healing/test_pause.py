@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from .gang import UNIT, Gang
+from ..stub.gang import UNIT, Gang
 
 pytestmark = pytest.mark.lab
 
