@@ -13,8 +13,9 @@ from dataclasses import replace
 from functools import cache, lru_cache
 from typing import Any, NamedTuple, cast
 
-from pyinfra_vllm.agent import tether
-from pyinfra_vllm.agent.tether import Said, Start, Tether
+from pyinfra_vllm.agent import tether, tether_events
+from pyinfra_vllm.agent.said import Said, Start
+from pyinfra_vllm.agent.tether import Tether
 
 OPTIONAL = ("boots", "resumes", "recovers", "is staged")
 
@@ -125,11 +126,11 @@ def _new_life(world: World, rank: int) -> World:
     node = world.nodes[rank]
     if rank == 0:
         agent = tether.head(3, Start(_free_number(world), ""))
-        agent, _ = step(agent, tether.Wish(world.wish, world.hold))
+        agent, _ = step(agent, tether_events.Wish(world.wish, world.hold))
     else:
         agent = tether.worker(1)
     if not node.engine:
-        agent, _ = step(agent, tether.Clean())
+        agent, _ = step(agent, tether_events.Clean())
     node = node._replace(agent=agent, hangs=False, is_dying=bool(node.engine))
     return _set(world, rank, node)
 
@@ -145,14 +146,14 @@ def _free_number(world: World) -> int:
     return next(number for number in range(1, 20) if number not in used)
 
 
-def tell(world: World, rank: int, event: tether.Event) -> World:
+def tell(world: World, rank: int, event: tether_events.Event) -> World:
     """Give the agent of ``rank`` an event, and carry out what follows."""
     node = world.nodes[rank]
     assert node.agent is not None
     agent, actions = step(node.agent, event)
     node = node._replace(agent=agent)
     for action in actions:
-        if isinstance(action, tether.Run):
+        if isinstance(action, tether_events.Run):
             node = node._replace(engine=action.start.number, is_dying=False)
     world = _set(world, rank, node)
     for other in _links_of(rank):
@@ -212,7 +213,7 @@ def lose(world: World, rank: int, power: bool) -> World:
 def _lost(world: World, rank: int, other: int) -> World:
     """``rank`` gives up the connection of worker ``other``."""
     world = _let_go(world, rank, other, told=True)
-    return tell(world, rank, tether.Lost(other if rank == 0 else 0, "late"))
+    return tell(world, rank, tether_events.Lost(other if rank == 0 else 0, "late"))
 
 
 class Rules(NamedTuple):
@@ -236,7 +237,7 @@ def steps(world: World, rules: Rules) -> Iterator[Step]:
     agent = world.nodes[0].agent
     is_told = agent is None or (agent.wanted, agent.hold) == (world.wish, world.hold)
     if agent and not is_told and not world.nodes[0].hangs and agent.stage != "ending":
-        yield "polls", tell(world, 0, tether.Wish(world.wish, world.hold))
+        yield "polls", tell(world, 0, tether_events.Wish(world.wish, world.hold))
 
 
 def _node_steps(world: World, rank: int) -> Iterator[Step]:
@@ -248,7 +249,7 @@ def _node_steps(world: World, rank: int) -> Iterator[Step]:
         gone = _set(world, rank, node._replace(engine=0, is_dying=False))
         ending = node.agent and node.agent.stage == "ending"
         if not node.hangs:
-            gone = _new_life(gone, rank) if ending else tell(gone, rank, tether.Clean())
+            gone = _new_life(gone, rank) if ending else tell(gone, rank, tether_events.Clean())
         yield f"{rank} engine gone", gone
     if node.hangs:
         yield f"{rank} watchdog", lose(world, rank, power=False)
@@ -262,9 +263,9 @@ def _node_steps(world: World, rank: int) -> Iterator[Step]:
             yield f"{rank} is staged", _set(world, rank, node._replace(releases=releases))
         if node.is_whole and agent.wanted in node.releases:
             if not agent.ready:
-                yield f"{rank} ready", tell(world, rank, tether.Ready(agent.wanted, 3))
+                yield f"{rank} ready", tell(world, rank, tether_events.Ready(agent.wanted, 3))
         elif agent.ready or not agent.lacks:
-            yield f"{rank} lacks", tell(world, rank, tether.Lacking(agent.wanted, "x"))
+            yield f"{rank} lacks", tell(world, rank, tether_events.Lacking(agent.wanted, "x"))
 
 
 def _link_steps(world: World, rank: int, rules: Rules) -> Iterator[Step]:
@@ -290,19 +291,19 @@ def _dials(node: Node) -> bool:
 
 def _join(world: World, rank: int) -> World:
     world = _set_link(world, rank, Link("hw"))
-    world = tell(world, 0, tether.Joined(rank))
+    world = tell(world, 0, tether_events.Joined(rank))
     if world.links[rank - 1].ends != "hw":
         return world
-    return tell(world, rank, tether.Joined(0))
+    return tell(world, rank, tether_events.Joined(0))
 
 
 def _deliver(world: World, me: int, rank: int) -> World:
     link = world.links[rank - 1]
     if me == 0:
         said, link = link.to_head[0], link._replace(to_head=link.to_head[1:])
-        return tell(_set_link(world, rank, link), 0, tether.Heard(rank, said))
+        return tell(_set_link(world, rank, link), 0, tether_events.Heard(rank, said))
     said, link = link.to_worker[0], link._replace(to_worker=link.to_worker[1:])
-    return tell(_set_link(world, rank, link), rank, tether.Heard(0, said))
+    return tell(_set_link(world, rank, link), rank, tether_events.Heard(0, said))
 
 
 def faults(world: World, rules: Rules) -> Iterator[Step]:
@@ -319,7 +320,7 @@ def faults(world: World, rules: Rules) -> Iterator[Step]:
             yield f"{rank} breaks", _set(world, rank, node._replace(is_whole=False))
         if node.engine and not node.is_dying and not node.hangs and node.agent:
             dead = _set(world, rank, node._replace(engine=0))
-            yield f"{rank} engine dies", tell(dead, rank, tether.Over(1, ""))
+            yield f"{rank} engine dies", tell(dead, rank, tether_events.Over(1, ""))
     for rank in (1, 2):
         yield from _link_faults(world, rank)
     if world.wish == "A":

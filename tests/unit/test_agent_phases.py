@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from pyinfra_vllm.agent import phases, tether, vitals
+from pyinfra_vllm.agent import phases, tether, tether_events, vitals
 from pyinfra_vllm.agent.events import (
     Action,
     Ask,
@@ -32,9 +32,9 @@ from pyinfra_vllm.agent.events import (
     Wished,
     heard,
 )
-from pyinfra_vllm.agent.phases import State
+from pyinfra_vllm.agent.said import Said, Start
+from pyinfra_vllm.agent.state import State
 from pyinfra_vllm.agent.status import Failure
-from pyinfra_vllm.agent.tether import Said, Start
 
 _R = "r" * 64
 _START = Start(7, "00")
@@ -90,18 +90,20 @@ def test_head_of_two_waits_for_the_other_by_name() -> None:
     state, actions = _after(*_UP, _TWO)
     assert (state.phase, state.detail) == ("waiting", "rank 1 (b) is not connected")
     assert actions == (Prepare(_R, phases.RECHECK),)
-    state, actions = _after(*_UP, _TWO, tether.Joined(1), tether.Heard(1, Said("have", _R)))
+    state, actions = _after(
+        *_UP, _TWO, tether_events.Joined(1), tether_events.Heard(1, Said("have", _R))
+    )
     assert actions[0] == Launch(_TWO, _START)
 
 
 def test_worker_starts_when_the_head_opens_and_asks_nobody() -> None:
-    wanted = (tether.Joined(0), tether.Heard(0, Said("want", _R)), _TWO)
+    wanted = (tether_events.Joined(0), tether_events.Heard(0, Said("want", _R)), _TWO)
     state, _ = _after(Tidied(), *wanted, rank=1)
     assert state.phase == "waiting" and "rank 0 (a), the head, opens no start yet" in state.detail
-    opened = tether.Heard(0, Said("open", _R, _START))
+    opened = tether_events.Heard(0, Said("open", _R, _START))
     state, actions = _after(Tidied(), *wanted, opened, rank=1)
     assert (state.phase, actions) == ("starting", (Launch(_TWO, _START),))
-    served = tether.Heard(0, Said("serve", _R, _START))
+    served = tether_events.Heard(0, Said("serve", _R, _START))
     state, _ = _after(Tidied(), *wanted, opened, served, rank=1)
     assert state.phase == "serving"
 
@@ -138,8 +140,8 @@ def test_exit_of_the_engine_is_a_failure_with_any_code(code: int) -> None:
 
 
 def test_death_of_another_rank_is_no_failure_of_this_one() -> None:
-    joined = (tether.Joined(1), tether.Heard(1, Said("have", _R)))
-    died = tether.Heard(1, Said("end", _R, _START, 3, "engine exited with code 3"))
+    joined = (tether_events.Joined(1), tether_events.Heard(1, Said("have", _R)))
+    died = tether_events.Heard(1, Said("end", _R, _START, 3, "engine exited with code 3"))
     state, actions = _after(*_UP, _TWO, *joined, died)
     assert (state.phase, state.last_failure) == ("failed", _OLD)
     assert state.detail == "rank 1 (b): engine exited with code 3"

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from pyinfra_vllm.agent.tether import Said, Start
+from pyinfra_vllm.agent.said import Said, Start
 from pyinfra_vllm.agent.wire import SIZE, Broken, Role, Session, decode, encode
 
 _SECRET = b"s" * 32

@@ -8,7 +8,7 @@ import subprocess
 from . import pace
 from .events import Moment
 from .jobs import Say
-from .phases import State
+from .state import State
 
 PATIENCE = pace.seconds(900.0)
 """Seconds of waiting that nobody needs to hear of."""

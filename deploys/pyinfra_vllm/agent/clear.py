@@ -9,7 +9,7 @@ from typing import Any
 from . import container, docker, evidence
 from .errors import Unmet
 from .jobs import Say
-from .phases import State
+from .state import State
 
 _CODES = {
     125: "docker refused to start it, or went away; its message is in the log above",

@@ -8,7 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from . import tether
+from . import tether_events
+from .said import Start
 
 Address = tuple[str, int, str]
 """Address, port and public model name of an API."""
@@ -127,7 +128,7 @@ class Tick:
 
 Event = (
     Wished | Step | Tidied | Missing | Prepared | Completed | NotYet | Sample | Exited | StopAsked
-    | Cleared | Tick | tether.Joined | tether.Heard | tether.Lost
+    | Cleared | Tick | tether_events.Joined | tether_events.Heard | tether_events.Lost
 )  # fmt: skip
 
 
@@ -151,7 +152,7 @@ class Launch:
     """Start the engine."""
 
     prepared: Prepared
-    start: tether.Start
+    start: Start
 
 
 @dataclass(frozen=True)

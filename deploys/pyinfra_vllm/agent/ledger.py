@@ -7,7 +7,7 @@ from collections.abc import Callable
 from . import history, paths
 from .events import Hold, Moment
 from .history import Book, Death
-from .phases import CODE_DOCKER, State
+from .state import CODE_DOCKER, State
 from .wish import Wish
 
 

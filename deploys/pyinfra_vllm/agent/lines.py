@@ -12,93 +12,19 @@ import selectors
 import socket
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 
-from . import pace, tether
+from . import pace, tether, tether_events
+from .line import Line, Moved
 from .members import Members
-from .tether import HEAD, Said, Tether
+from .said import HEAD
+from .tether import Tether
 from .wire import Broken, Role, Session
 
-LATE = pace.seconds(30.0)
-"""Seconds without a word after which the other end counts as gone."""
-BEAT = LATE / 6
 _REDIAL = pace.seconds(1.0)
-_GREETED = max(2.0, LATE / 6)
-"""Seconds that a worker gives the head to answer its dialling."""
 _MOST_STRANGERS = 16
 """Connections that have proven nothing yet; one more, and the oldest is dropped."""
-
-
-Moved = tether.Joined | tether.Heard | tether.Lost
-
-
-class Line:
-    """One connection."""
-
-    def __init__(self, link: socket.socket, session: Session, rank: int) -> None:
-        link.setblocking(False)
-        self.link = link
-        self.session = session
-        self.rank = rank
-        self.joined = False
-        self.heard_at = time.monotonic()
-        self._said: Said | None = None
-        self._said_at = 0.0
-
-    def fileno(self) -> int:
-        return self.link.fileno()
-
-    def say(self, said: Said) -> None:
-        """Send what is new, and again what is not when a beat is due."""
-        now = time.monotonic()
-        if self.joined and (said != self._said or now - self._said_at >= BEAT):
-            self.session.say(said)
-            self._said, self._said_at = said, now
-        self.flush()
-
-    def flush(self) -> None:
-        """Send what can be sent; Broken when the connection is gone."""
-        try:
-            while self.session.out:
-                self.session.out = self.session.out[self.link.send(self.session.out) :]
-        except BlockingIOError:
-            return
-        except OSError as error:
-            if error.errno == errno.ENOTCONN:
-                return
-            raise Broken(error.strerror or "the connection broke") from None
-
-    def hear(self) -> list[Moved]:
-        """What came in; Broken when the connection is gone or the other end is no member."""
-        try:
-            data = self.link.recv(65536)
-        except BlockingIOError:
-            return []
-        except OSError as error:
-            raise Broken(error.strerror or "the connection broke") from None
-        if not data:
-            raise Broken("the connection was closed")
-        said = self.session.feed(data)
-        events: list[Moved] = []
-        if self.session.is_proven and not self.joined:
-            self.joined = True
-            events.append(tether.Joined(self.rank))
-        if self.joined:
-            self.heard_at = time.monotonic()
-        return events + [tether.Heard(self.rank, word) for word in said]
-
-    def is_late(self) -> bool:
-        """Whether the other end has been silent too long."""
-        limit = _GREETED if self.rank == HEAD and not self.joined else LATE
-        return time.monotonic() - self.heard_at > limit
-
-    def close(self) -> None:
-        """Let go; what is unread is read first, or it would take our last word with it."""
-        with suppress(OSError):
-            self.link.recv(65536)
-        self.link.close()
 
 
 class Lines:
@@ -165,7 +91,7 @@ class Lines:
             events = work()
         except Broken as broken:
             return self._drop(line, str(broken))
-        if any(isinstance(event, tether.Joined) for event in events):
+        if any(isinstance(event, tether_events.Joined) for event in events):
             for other in [old for old in self._lines if old.rank == line.rank and old is not line]:
                 self._drop(other, "another one took its place")
         return events
@@ -178,7 +104,7 @@ class Lines:
             self.trouble = why
         elif not line.joined:
             self._log(f"a connection from {self._members.name(line.rank)} was refused: {why}")
-        return [tether.Lost(line.rank, why)] if line.joined else []
+        return [tether_events.Lost(line.rank, why)] if line.joined else []
 
     def _accept(self) -> None:
         assert self._listener is not None

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from .tether import HEAD, Said, Tether
+from .said import HEAD, Said
+from .tether import Tether
 
 
 def missing(now: Tether, names: tuple[str, ...], trouble: str = "") -> str:

@@ -7,20 +7,17 @@ engine's process, and the words for people.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
-from . import pace, tether, vitals
+from . import endings, pace, tether, tether_events, vitals
 from .events import (
     Action,
     Ask,
-    Clear,
     Cleared,
     Completed,
     Event,
     Exited,
-    Hold,
     Launch,
-    Leave,
     Missing,
     Moment,
     NotYet,
@@ -36,7 +33,8 @@ from .events import (
     Wished,
 )
 from .naming import missing
-from .status import Failure, Phase
+from .state import Next, State
+from .status import Failure
 from .tether import Tether
 from .vitals import Vitals
 
@@ -46,42 +44,6 @@ RECHECK = pace.seconds(10.0)
 """Seconds between two looks while others are waited for."""
 ASK_AGAIN = pace.seconds(1.0)
 """Seconds between two questions for the first completion."""
-CODE_TIMEOUT = 124
-"""Code of a failure where no engine exited, as timeout(1) has it."""
-CODE_DOCKER = 125
-"""Exit code of docker's client when docker, not the engine, failed."""
-
-
-@dataclass(frozen=True)
-class State:
-    """Everything that decides what comes next. ``names``: of the nodes, by rank, for people."""
-
-    phase: Phase
-    since: float
-    tether: Tether
-    names: tuple[str, ...]
-    detail: str = ""
-    doing: str = ""
-    hold: Hold | None = None
-    prepared: Prepared | None = None
-    engine_started: Moment | None = None
-    last_failure: Failure | None = None
-    stop_asked: bool = False
-    trouble: str = ""
-    vitals: Vitals | None = None
-
-    @property
-    def release(self) -> str | None:
-        """The release that this rank is to serve, when it knows."""
-        return self.tether.wanted or None
-
-    def to(self, phase: Phase, detail: str, now: Moment) -> State:
-        """This state in another phase; ``since`` moves only with the phase."""
-        since = self.since if phase == self.phase else now.wall
-        return replace(self, phase=phase, since=since, detail=detail)
-
-
-Next = tuple[State, tuple[Action, ...]]
 
 
 def begin(
@@ -95,9 +57,9 @@ def begin(
 def step(state: State, event: Event, now: Moment) -> Next:
     """What follows from ``event``; an event that comes too late changes nothing."""
     if isinstance(event, StopAsked):
-        return _stop(state, now)
+        return endings.stop(state, now)
     if isinstance(event, Cleared):
-        return _cleared(state, event)
+        return endings.cleared(state, event)
     if state.tether.stage == "ending":
         return state, ()
     state, event_of_tether, actions = _noted(state, event, now)
@@ -108,7 +70,7 @@ def step(state: State, event: Event, now: Moment) -> Next:
 
 def _noted(
     state: State, event: Event, now: Moment
-) -> tuple[State, tether.Event | None, tuple[Action, ...]]:
+) -> tuple[State, tether_events.Event | None, tuple[Action, ...]]:
     """What an event means here, what it means to the tether, and what is to be done again."""
     match event:
         case Tick(trouble):
@@ -117,17 +79,20 @@ def _noted(
         case Step(detail):
             return replace(state, doing=detail), None, ()
         case Wished(release, hold):
-            return replace(state, hold=hold), tether.Wish(release, hold.text if hold else ""), ()
+            wish = tether_events.Wish(release, hold.text if hold else "")
+            return replace(state, hold=hold), wish, ()
         case Tidied(what):
             state = replace(state, doing=what)
-            return (state, None, (Tidy(LOOK_AGAIN),)) if what else (state, tether.Clean(), ())
+            if what:
+                return state, None, (Tidy(LOOK_AGAIN),)
+            return state, tether_events.Clean(), ()
         case Missing(release, detail):
             again = _again(state, release, LOOK_AGAIN)
-            return state, tether.Lacking(release, detail), again
+            return state, tether_events.Lacking(release, detail), again
         case Prepared(release):
             again = _again(state, release, RECHECK)
-            return replace(state, prepared=event), tether.Ready(release, event.size), again
-        case tether.Joined() | tether.Heard() | tether.Lost():
+            return replace(state, prepared=event), tether_events.Ready(release, event.size), again
+        case tether_events.Joined() | tether_events.Heard() | tether_events.Lost():
             return state, event, ()
     return _after_start(state, event, now)
 
@@ -139,7 +104,7 @@ def _again(state: State, release: str, delay: float) -> tuple[Action, ...]:
 
 def _after_start(
     state: State, event: Event, now: Moment
-) -> tuple[State, tether.Event | None, tuple[Action, ...]]:
+) -> tuple[State, tether_events.Event | None, tuple[Action, ...]]:
     prepared = state.prepared
     if state.tether.stage != "running" or prepared is None:
         return state, None, ()
@@ -147,38 +112,40 @@ def _after_start(
         case Exited(code):
             seconds = now.steady - (state.engine_started or now).steady
             text = f"engine exited with code {code}, {seconds:.0f} s after its start"
-            return state, tether.Over(code, f"{text}, while {state.phase}"), ()
+            return state, tether_events.Over(code, f"{text}, while {state.phase}"), ()
         case Completed() if not state.tether.served:
             state = replace(state, vitals=Vitals(now.steady))
             watch = Watch(prepared, press=False, delay=vitals.INTERVAL)
-            return state, tether.Served(), (watch,)
+            return state, tether_events.Served(), (watch,)
         case NotYet(detail) if not state.tether.served:
             state = replace(state, doing=f"no completion yet: {detail}")
             return state, None, (Ask(prepared, ASK_AGAIN),)
         case Sample() if state.vitals:
             seen = vitals.judge(state.vitals, event, now.steady, prepared.patience)
-            over = tether.Over(None, seen.dead) if seen.dead else None
+            over = tether_events.Over(None, seen.dead) if seen.dead else None
             delay = 0.0 if seen.press else vitals.INTERVAL
             watch = Watch(prepared, seen.press, delay)
             return replace(state, vitals=seen), over, () if over else (watch,)
     return state, None, ()
 
 
-def _overdue(state: State, now: Moment) -> tether.Event | None:
+def _overdue(state: State, now: Moment) -> tether_events.Event | None:
     """The head's limit for the first completion. Workers have none of their own."""
     if state.phase != "starting" or not state.tether.is_head or not state.prepared:
         return None
     seconds = now.steady - (state.engine_started or now).steady
     if seconds <= state.prepared.start_timeout:
         return None
-    return tether.Over(None, f"no first completion after {seconds:.0f} s: {state.detail}")
+    return tether_events.Over(None, f"no first completion after {seconds:.0f} s: {state.detail}")
 
 
-def _tethered(state: State, event: tether.Event, actions: tuple[Action, ...], now: Moment) -> Next:
+def _tethered(
+    state: State, event: tether_events.Event, actions: tuple[Action, ...], now: Moment
+) -> Next:
     after, wanted = tether.step(state.tether, event)
     state = replace(state, tether=after)
     for action in wanted:
-        if isinstance(action, tether.Prepare):
+        if isinstance(action, tether_events.Prepare):
             actions = (Prepare(action.release),)
             state = replace(state, doing="looks at the preconditions")
         elif (prepared := state.prepared) is not None:
@@ -186,7 +153,7 @@ def _tethered(state: State, event: tether.Event, actions: tuple[Action, ...], no
             asks = (Ask(prepared, ASK_AGAIN),) if after.is_head else ()
             actions = (Launch(prepared, action.start), *asks)
     if after.stage == "ending":
-        return _failed(state, now)
+        return endings.failed(state, now)
     return _shown(state, now), actions
 
 
@@ -205,48 +172,3 @@ def _shown(state: State, now: Moment) -> State:
     if what:
         return state.to("waiting", what, now)
     return state.to("preparing", state.doing, now)
-
-
-def _stop(state: State, now: Moment) -> Next:
-    if state.stop_asked:
-        return state, ()
-    ended, _ = tether.step(state.tether, tether.Over(None, "an operator stopped it"))
-    state = replace(state, tether=ended, stop_asked=True, last_failure=None)
-    return state.to("stopping", "asked to stop", now), (Clear(gently=True),)
-
-
-def _failed(state: State, now: Moment) -> Next:
-    end = state.tether.end
-    assert end is not None
-    who = "" if end.rank == state.tether.rank else f"{state.names[end.rank]}: "
-    detail = f"{who}{end.text}"
-    if end.rank == state.tether.rank and state.engine_started and not _is_asked(state):
-        code = CODE_TIMEOUT if end.code is None else end.code
-        failure = Failure(now.wall, code, state.release or "", detail)
-        state = replace(state, last_failure=failure)
-    phase: Phase = "stopping" if _is_asked(state) else "failed"
-    return state.to(phase, detail, now), (Clear(gently=_is_pause(state)),)
-
-
-def _is_asked(state: State) -> bool:
-    """Whether an operator asked for the end: by a pause or a switch."""
-    end = state.tether.end
-    return _is_pause(state) or (end is not None and end.text.startswith("switch to "))
-
-
-def _is_pause(state: State) -> bool:
-    return state.hold is not None and state.hold.phase == "paused"
-
-
-def _cleared(state: State, event: Cleared) -> Next:
-    if state.stop_asked:
-        return state, (Leave(0),)
-    if state.tether.stage != "ending":
-        return state, ()
-    detail = "; ".join(filter(None, (state.detail, event.detail)))
-    state = replace(state, detail=detail)
-    if state.last_failure is not None and state.phase == "failed" and event.detail:
-        mine = state.tether.end is not None and state.tether.end.rank == state.tether.rank
-        failure = replace(state.last_failure, detail=detail)
-        state = replace(state, last_failure=failure if mine else state.last_failure)
-    return state, (Leave(1),)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from . import status
 from .notify import Notifier
-from .phases import State
+from .state import State
 from .status import Failure, Status
 
 _REPEAT = 60.0

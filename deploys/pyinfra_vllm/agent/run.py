@@ -3,27 +3,23 @@
 from __future__ import annotations
 
 import functools
-import os
 import secrets
 import selectors
-import shlex
-import signal
-import socket
-import subprocess
 import time
 from dataclasses import replace
 from typing import Any
 
-from . import alert, clear, lines, members, paths, phases, prepare, probe, secret_values, tether
+from . import alert, clear, line, members, phases, prepare, probe, tether
+from .agenda import Agenda
 from .alert import Alerts
 from .crew import Crew
+from .engine import Engine
 from .errors import Unmet
 from .events import (
     Action,
     Ask,
     Clear,
     Event,
-    Exited,
     Launch,
     Leave,
     Missing,
@@ -42,9 +38,11 @@ from .lines import Lines
 from .members import Members
 from .naming import missing
 from .report import Report
+from .said import HEAD, Start
+from .signals import Signals
 from .wish import Wishes
 
-_TICK = min(1.0, lines.BEAT / 2)
+_TICK = min(1.0, line.BEAT / 2)
 
 
 class Agent:
@@ -55,10 +53,8 @@ class Agent:
         self._report = report
         self._selector = selectors.DefaultSelector()
         self._crew = Crew(self._selector, report.log)
-        self._due: list[tuple[float, Action]] = []
-        self._engine: subprocess.Popen[bytes] | None = None
-        self._engine_code: int | None = None
-        self._stop_asked = False
+        self._agenda = Agenda()
+        self._engine = Engine(gang, report.log)
         self._code: int | None = None
         self._ledger = Ledger(gang, report.log)
         self._wishes = Wishes(gang)
@@ -69,7 +65,7 @@ class Agent:
 
     def run(self) -> int:
         """Exit code of the agent: 0 after a stop that was asked for, else the unit restarts."""
-        self._listen()
+        self._signals = Signals(self._selector)
         self._report.ready()
         joined = self._join()
         if joined is None:
@@ -79,23 +75,22 @@ class Agent:
             self._tether(), self._names(), _now(), self._report.last_failure()
         )
         self._was_broken = self._ledger.is_broken
-        self._plan(actions)
+        self._agenda.add(actions)
         while self._code is None:
             self._report.tell(self._state)
             self._follow(self._wait())
             self._follow(self._beat())
-            self._follow(self._act())
+            self._follow([event for action in self._agenda.take() for event in self._do(action)])
             self._alert()
         self._report.tell(self._state)
         self._lines_end()
         self._crew.end()
-        if self._engine is not None and self._engine.poll() is None:
-            self._engine.kill()
+        self._engine.end()
         return self._code
 
     def _join(self) -> tuple[Members, Lines] | None:
         """Who belongs to the gang, as soon as the deploy has said it; None after a stop."""
-        while not self._stop_asked:
+        while not self._signals.stop_asked:
             try:
                 known = members.load(self._gang)
                 secret = members.secret(self._gang) if known.size > 1 else b""
@@ -109,64 +104,38 @@ class Agent:
         return None
 
     def _tether(self) -> tether.Tether:
-        if self._members.rank != tether.HEAD:
+        if self._members.rank != HEAD:
             return tether.worker(self._members.rank)
-        start = tether.Start(self._ledger.next_number, secrets.token_hex(16))
+        start = Start(self._ledger.next_number, secrets.token_hex(16))
         return tether.head(self._members.size, start)
 
     def _names(self) -> tuple[str, ...]:
         return tuple(self._members.name(rank) for rank in range(self._members.size))
 
-    def _listen(self) -> None:
-        reader, writer = socket.socketpair()
-        reader.setblocking(False)
-        writer.setblocking(False)
-        self._wakeup = (reader, writer)
-        signal.set_wakeup_fd(writer.fileno(), warn_on_full_buffer=False)
-        for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, self._on_stop)
-        signal.signal(signal.SIGCHLD, lambda *_: None)
-        self._selector.register(reader, selectors.EVENT_READ)
-
-    def _on_stop(self, *_: object) -> None:
-        self._stop_asked = True
-
     def _follow(self, events: list[Event]) -> None:
         for event in events:
             before, now = self._state, _now()
             self._state, actions = phases.step(before, event, now)
-            if self._members.rank == tether.HEAD:
+            if self._members.rank == HEAD:
                 self._ledger.watch(before, self._state, now)
-            if actions:
-                self._plan(actions)
-
-    def _plan(self, actions: tuple[Action, ...]) -> None:
-        for action in actions:
-            if isinstance(action, Clear):
-                self._due.clear()
-            if isinstance(action, Prepare):
-                self._due = [due for due in self._due if not isinstance(due[1], Prepare)]
-            self._due.append((time.monotonic() + getattr(action, "delay", 0.0), action))
+            self._agenda.add(actions)
 
     def _wait(self) -> list[Event]:
-        now = time.monotonic()
-        timeout = min([_TICK, *(max(0.0, at - now) for at, _ in self._due)])
         events: list[Event] = []
-        for key, _ in self._selector.select(timeout):
+        for key, _ in self._selector.select(self._agenda.seconds(_TICK)):
             if isinstance(key.fileobj, Job):
                 events += self._crew.hear(key.fileobj)
-            elif key.fileobj is self._wakeup[0]:
-                self._wakeup[0].recv(4096)
+            elif key.fileobj is self._signals.reader:
+                self._signals.heard()
             elif self._lines is not None:
                 events += self._lines.ready(key.fileobj)
-        if self._stop_asked:
-            self._stop_asked = False
+        if self._signals.take_stop():
             events.append(StopAsked())
-        return [*events, *self._crew.late(), *self._engine_exit(), *self._wish()]
+        return [*events, *self._crew.late(), *self._engine.exited(), *self._wish()]
 
     def _wish(self) -> list[Event]:
         """Head: what the files say, when that has changed."""
-        if self._members.rank != tether.HEAD:
+        if self._members.rank != HEAD:
             return []
         wish = self._wishes.look()
         wished = Wished(wish.release, self._ledger.hold(wish, _now()))
@@ -182,21 +151,6 @@ class Agent:
             speaks = replace(speaks, stage="running", end=None)
         events = self._lines.beat(speaks, missing(speaks, self._state.names))
         return [*events, Tick(self._lines.trouble)]
-
-    def _engine_exit(self) -> list[Event]:
-        if self._engine is None or self._engine_code is not None:
-            return []
-        code = self._engine.poll()
-        if code is None:
-            return []
-        self._engine_code = code if code >= 0 else 128 - code
-        return [Exited(self._engine_code)]
-
-    def _act(self) -> list[Event]:
-        now = time.monotonic()
-        ready = [action for at, action in self._due if at <= now]
-        self._due = [(at, action) for at, action in self._due if at > now]
-        return [event for action in ready for event in self._do(action)]
 
     def _do(self, action: Action) -> list[Event]:
         match action:
@@ -229,39 +183,23 @@ class Agent:
         self._crew.start(name, work, about=release)
         return []
 
-    def _launch(self, argv: tuple[str, ...], start: tether.Start) -> list[Event]:
+    def _launch(self, argv: tuple[str, ...], start: Start) -> list[Event]:
         self._crew.dismiss("prepare")
-        self._due = [due for due in self._due if not isinstance(due[1], Prepare)]
+        self._agenda.drop_looks()
         trouble = prepare.move_current(self._gang, self._state.release or "")
         if trouble:
             self._report.log(trouble)
-        argv = (*argv[:2], "--label", f"{paths.LABEL_START}={start.number}", *argv[2:])
-        self._report.log(f"start {start.number}: " + shlex.join(argv))
-        try:
-            self._engine = subprocess.Popen(
-                argv,
-                stdin=subprocess.DEVNULL,
-                start_new_session=True,
-                cwd="/",
-                env=secret_values.environ(self._gang, argv),
-            )
-        except OSError as error:
-            self._report.log(f"{argv[0]}: {os.strerror(error.errno or 0)}")
-            return [Exited(127)]
-        except Unmet as unmet:
-            self._report.log(str(unmet))
-            return [Exited(127)]
-        return []
+        return self._engine.start(argv, start.number)
 
     def _clear(self, gently: bool) -> None:
         for name in ("tidy", "prepare", "ask", "watch", "clear"):
             self._crew.dismiss(name)
-        self._drains = gently and self._engine is not None
+        self._drains = gently and self._engine.was_started
         if not self._drains:
             self._lines_end()
-        client = self._engine.pid if self._engine and self._engine_code is None else None
-        about = clear.about(self._state, self._engine_code)
-        work = functools.partial(clear.clear, self._gang, gently, self._engine_code, client, about)
+        code, client = self._engine.code, self._engine.pid
+        about = clear.about(self._state, code)
+        work = functools.partial(clear.clear, self._gang, gently, code, client, about)
         self._crew.start("clear", work)
 
     def _lines_end(self) -> None:

@@ -6,48 +6,30 @@ anew. So a life has at most one start, and an engine of start N+1 can't run besi
 of start N: the head opens a start only when all ranks are connected and have the
 release, and a worker connects only when its old engine is gone.
 
-Both ends say all that they are, again with every beat (:class:`Said`): a message that
+Both ends say all that they are, again with every beat (:class:`~.said.Said`): a message that
 is lost is made good by the next one, and one that comes twice changes nothing.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Literal
 
-HEAD = 0
-
-Stage = Literal["clearing", "assembling", "running", "ending"]
-Word = Literal["hold", "want", "open", "serve", "here", "lack", "have", "run", "end"]
-"""Of the head: hold, want, open, serve. Of a worker: here, lack, have, run. Of both: end."""
-
-
-@dataclass(frozen=True)
-class Start:
-    """One joint start. The nonce tells apart two starts that have the same number."""
-
-    number: int
-    nonce: str
-
-
-@dataclass(frozen=True)
-class Said:
-    """What one end says of itself; ``text`` is for people only."""
-
-    word: Word
-    release: str = ""
-    start: Start | None = None
-    code: int = 0
-    text: str = ""
-
-
-@dataclass(frozen=True)
-class End:
-    """Why a life ends. ``code``: the exit code where an engine's own exit is the reason."""
-
-    rank: int
-    code: int | None
-    text: str
+from .said import HEAD, End, Said, Stage, Start
+from .tether_events import (
+    Action,
+    Clean,
+    Event,
+    Heard,
+    Joined,
+    Lacking,
+    Lost,
+    Over,
+    Prepare,
+    Ready,
+    Run,
+    Served,
+    Wish,
+)
 
 
 @dataclass(frozen=True)
@@ -81,88 +63,6 @@ def worker(rank: int) -> Tether:
     return Tether(rank, (None,))
 
 
-@dataclass(frozen=True)
-class Clean:
-    """No engine of the gang is left on this node."""
-
-
-@dataclass(frozen=True)
-class Wish:
-    """Head: the release to serve ("" when there is none), and what forbids a start, if anything."""
-
-    release: str
-    hold: str = ""
-
-
-@dataclass(frozen=True)
-class Ready:
-    """The preconditions of a release hold on this node; the release has ``size`` ranks."""
-
-    release: str
-    size: int
-
-
-@dataclass(frozen=True)
-class Lacking:
-    """A precondition of a release is missing on this node."""
-
-    release: str
-    text: str
-
-
-@dataclass(frozen=True)
-class Joined:
-    """A connection stands, and the other end has proven who it is."""
-
-    rank: int
-
-
-@dataclass(frozen=True)
-class Heard:
-    rank: int
-    said: Said
-
-
-@dataclass(frozen=True)
-class Lost:
-    """The connection broke, or its beat is late."""
-
-    rank: int
-    text: str
-
-
-@dataclass(frozen=True)
-class Served:
-    """Head: the engine has answered a completion."""
-
-
-@dataclass(frozen=True)
-class Over:
-    """This rank can't go on. ``code``: the exit code of its engine, None when that runs."""
-
-    code: int | None
-    text: str
-
-
-Event = Clean | Wish | Ready | Lacking | Joined | Heard | Lost | Served | Over
-
-
-@dataclass(frozen=True)
-class Prepare:
-    """Look at the preconditions of ``release``."""
-
-    release: str
-
-
-@dataclass(frozen=True)
-class Run:
-    """Start the engine of ``release``."""
-
-    release: str
-    start: Start
-
-
-Action = Prepare | Run
 Next = tuple[Tether, tuple[Action, ...]]
 
 

@@ -3,7 +3,7 @@
 No socket here: bytes in, bytes out. Each end greets with a random challenge, proves
 that it knows the gang's secret (HMAC over both challenges), and seals every message
 with a key of this connection and its place in the order. A message can say nothing
-but :class:`tether.Said`; anything else breaks the connection.
+but :class:`~.said.Said`; anything else breaks the connection.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import os
 import struct
 from typing import Literal, get_args
 
-from .tether import Said, Start, Word
+from .said import Said, Start, Word
 
 Role = Literal["head", "worker"]
 

@@ -1,0 +1,47 @@
+"""The state of one run of the agent. A value."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from .events import Action, Hold, Moment, Prepared
+from .status import Failure, Phase
+from .tether import Tether
+from .vitals import Vitals
+
+CODE_TIMEOUT = 124
+"""Code of a failure where no engine exited, as timeout(1) has it."""
+CODE_DOCKER = 125
+"""Exit code of docker's client when docker, not the engine, failed."""
+
+
+@dataclass(frozen=True)
+class State:
+    """Everything that decides what comes next. ``names``: of the nodes, by rank, for people."""
+
+    phase: Phase
+    since: float
+    tether: Tether
+    names: tuple[str, ...]
+    detail: str = ""
+    doing: str = ""
+    hold: Hold | None = None
+    prepared: Prepared | None = None
+    engine_started: Moment | None = None
+    last_failure: Failure | None = None
+    stop_asked: bool = False
+    trouble: str = ""
+    vitals: Vitals | None = None
+
+    @property
+    def release(self) -> str | None:
+        """The release that this rank is to serve, when it knows."""
+        return self.tether.wanted or None
+
+    def to(self, phase: Phase, detail: str, now: Moment) -> State:
+        """This state in another phase; ``since`` moves only with the phase."""
+        since = self.since if phase == self.phase else now.wall
+        return replace(self, phase=phase, since=since, detail=detail)
+
+
+Next = tuple[State, tuple[Action, ...]]
