@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import engram_checkpoints as checkpoints
-from pyinfra_vllm.agent import engram_job, fill, side_manifest
+from pyinfra_vllm.agent import engram_job, fill_work, side_manifest
 from pyinfra_vllm.agent.document import Document
 from pyinfra_vllm.agent.errors import Unmet
 
@@ -152,8 +152,8 @@ def test_rank_that_moved_gets_its_own_rows(node: Node) -> None:
 
 
 def test_copy_that_was_cut_goes_on(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fill, "_PIECE", 4096)
-    monkeypatch.setattr(fill, "_SYNC_EVERY", 16384)
+    monkeypatch.setattr(fill_work, "_PIECE", 4096)
+    monkeypatch.setattr(fill_work, "_SYNC_EVERY", 16384)
     written = 0
     pwrite = os.pwrite
 
@@ -198,7 +198,7 @@ def test_full_disk_is_found_before_anything_is_written(
 
 def test_rate_limit_holds(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
     slept: list[float] = []
-    monkeypatch.setattr(fill.time, "sleep", slept.append)
+    monkeypatch.setattr(fill_work.time, "sleep", slept.append)
     node.run(rate=100_000)
     assert max(slept) > 1
 

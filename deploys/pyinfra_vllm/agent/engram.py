@@ -164,18 +164,15 @@ class _Case:
         """Where a needed range begins or ends, the copy has the bytes of the snapshot."""
         if self.shard is None:
             return
-        block = holes.block(self.opened)
+        needed = needed_bytes(header, self.share, self.known)
         with self.shard.open("rb") as file:
-            for start, end in needed_bytes(header, self.share, self.known):
-                for low, high in _edges(start, end, block):
-                    here = os.pread(self.opened, high - low, low)
-                    if here != os.pread(file.fileno(), high - low, low):
-                        tensor = next(t for t in header.tensors if low < t.end)
-                        yield (
-                            f"bytes {low}:{high} ({tensor.name}) differ from {self.shard}: "
-                            f"stale, or written in part; {REMEDY}"
-                        )
-                        return
+            found = holes.differing_edge(self.opened, file.fileno(), needed)
+        if found is not None:
+            tensor = next(t for t in header.tensors if found[0] < t.end)
+            yield (
+                f"bytes {found[0]}:{found[1]} ({tensor.name}) differ from {self.shard}: "
+                f"stale, or written in part; {REMEDY}"
+            )
 
     def _good(self, header: Header) -> str:
         tables = [tensor for tensor in header.tensors if layer_of(tensor) is not None]
@@ -200,10 +197,3 @@ class _Case:
         if now is None or self._recorded_blob() is None:
             return "nobody wrote down which blob it was copied from"
         return f"copied from blob {now[:12]}, which the snapshot has"
-
-
-def _edges(start: int, end: int, block: int) -> tuple[Range, ...]:
-    """The first and the last block of a range, as far as they are in it."""
-    first = min(end, (start // block + 1) * block)
-    last = max(first, (end - 1) // block * block)
-    return ranges.merged([(start, first), (last, end)])

@@ -9,10 +9,8 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
-import hashlib
 import json
 import os
-import time
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -20,14 +18,12 @@ from pathlib import Path
 from . import content, copies, engram, holes, ranges, safetensors, side_manifest
 from .copies import Tell
 from .errors import Unmet
+from .fill_work import Work
 from .ranges import Range, size_shown
 from .shares import Share, needed_bytes
 from .side_manifest import SideManifest
 
-_PIECE = 8 << 20
-_SYNC_EVERY = 256 << 20
 _RESERVE = 256 << 20
-_TELL_SECONDS = 5.0
 _FICLONE = 0x40049409
 
 
@@ -138,72 +134,16 @@ class Fill:
     def _copy(
         self, missing: Iterable[Range], done: Iterable[Range], there: int, here: int, tell: Tell
     ) -> None:
-        work = _Work(self, ranges.total(missing), list(done), tell)
+        whole, name = ranges.total(missing), str(self.host)
+        work = Work(name, there, here, self.rate, whole, list(done), self._note_done, tell)
         for start, end in missing:
-            work.copy(start, end, there, here)
-        work.save(there, here)
+            self.checksums[f"{start}:{end}"] = work.copy(start, end)
+        work.save()
 
-    def note_done(self, done: Iterable[Range]) -> None:
-        """Write down which ranges are on disk."""
+    def _note_done(self, done: Iterable[Range]) -> None:
         fresh = self.record.with_name(self.record.name + ".new")
         fresh.write_text(json.dumps({"shard": self._identity(), "done": ranges.merged(done)}))
         fresh.rename(self.record)
-
-
-@dataclass
-class _Work:
-    fill: Fill
-    whole: int
-    done: list[Range]
-    tell: Tell
-    copied: int = 0
-    unsaved: list[Range] = field(default_factory=list)
-    began: float = field(default_factory=time.monotonic)
-    said: float = field(default_factory=time.monotonic)
-
-    def copy(self, start: int, end: int, there: int, here: int) -> None:
-        digest, first = hashlib.sha256(), start
-        while start < end:
-            data = os.pread(there, min(_PIECE, end - start), start)
-            if not data:
-                raise Unmet(f"{self.fill.shard} became shorter while it was copied")
-            for written in _write_all(here, data, start):
-                start += written
-            digest.update(data)
-            self.unsaved.append((start - len(data), start))
-            self.copied += len(data)
-            if ranges.total(self.unsaved) >= _SYNC_EVERY:
-                self.save(there, here)
-            self._slow_down()
-            self._say()
-        self.fill.checksums[f"{first}:{end}"] = digest.hexdigest()
-
-    def save(self, there: int, here: int) -> None:
-        """Bring to disk what was written, note it, and leave the page cache to others."""
-        os.fdatasync(here)
-        for start, end in ranges.merged(self.unsaved):
-            for descriptor in (there, here):
-                os.posix_fadvise(descriptor, start, end - start, os.POSIX_FADV_DONTNEED)
-        self.done = list(ranges.merged([*self.done, *self.unsaved]))
-        self.unsaved.clear()
-        self.fill.note_done(self.done)
-
-    def _slow_down(self) -> None:
-        if self.fill.rate:
-            ahead = self.copied / self.fill.rate - (time.monotonic() - self.began)
-            time.sleep(max(0.0, ahead))
-
-    def _say(self) -> None:
-        now = time.monotonic()
-        if now - self.said < _TELL_SECONDS and self.copied < self.whole:
-            return
-        self.said = now
-        speed = self.copied / max(now - self.began, 0.001)
-        left = (self.whole - self.copied) / max(speed, 1.0)
-        self.tell(
-            f"{self.fill.host}: {size_shown(self.copied)} of {size_shown(self.whole)}, "
-            f"{size_shown(speed)}/s, {left:.0f} s left"
-        )
 
 
 def _surely_written(
@@ -222,13 +162,6 @@ def _are_equal(there: int, shard: int, where: Iterable[Range], block: int) -> bo
         for at in (start, max(start, end - block))
         if end - start >= block
     )
-
-
-def _write_all(here: int, data: bytes, start: int) -> Iterable[int]:
-    while data:
-        written = os.pwrite(here, data, start)
-        yield written
-        start, data = start + written, data[written:]
 
 
 def _clone(there: int, here: int) -> bool:

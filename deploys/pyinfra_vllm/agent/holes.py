@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
-from .ranges import Range
+from .ranges import Range, merged
 
 _LARGEST_BLOCK = 128 * 1024
 
@@ -49,6 +49,27 @@ def are_told(descriptor: int) -> bool:
     if status.st_blocks * 512 >= status.st_size * 0.75:
         return True
     return next(holes(descriptor, 0, status.st_size), None) is not None
+
+
+def differing_edge(here: int, there: int, wanted: Iterable[Range]) -> Range | None:
+    """The first block at an end of a range in which the two files differ.
+
+    Only those blocks are read: a block is there or not as a whole and can't tell whether its
+    last byte was written.
+    """
+    size = block(here)
+    for start, end in wanted:
+        for low, high in _edges(start, end, size):
+            if os.pread(here, high - low, low) != os.pread(there, high - low, low):
+                return low, high
+    return None
+
+
+def _edges(start: int, end: int, block: int) -> tuple[Range, ...]:
+    """The first and the last block of a range, as far as they are in it."""
+    first = min(end, (start // block + 1) * block)
+    last = max(first, (end - 1) // block * block)
+    return merged([(start, first), (last, end)])
 
 
 def _seek(descriptor: int, position: int, whence: int, past_the_end: int) -> int:
