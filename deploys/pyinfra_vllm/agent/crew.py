@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from typing import Literal
 
 from . import jobs
-from .events import Cleared, Event, Missing, NotYet, Sample, Step, Tidied, heard
+from .events import Cleared, Event, Missing, NotYet, Quiet, Sample, Step, Tidied, heard
 from .jobs import Job, Say
 
-Name = Literal["tidy", "prepare", "ask", "watch", "clear", "alert"]
+Name = Literal["tidy", "prepare", "ask", "watch", "listen", "clear", "alert"]
 
 
 @dataclass(frozen=True)
@@ -26,6 +26,7 @@ _LIMITS: dict[Name, _Limits] = {
     "tidy": _Limits(silence=60.0, whole=90.0),
     "prepare": _Limits(silence=60.0, whole=3600.0),
     "watch": _Limits(silence=120.0, whole=150.0),
+    "listen": _Limits(silence=20.0, whole=20.0),
     "clear": _Limits(silence=60.0, whole=60.0),
     "alert": _Limits(silence=90.0, whole=90.0),
 }
@@ -63,6 +64,10 @@ class Crew:
         if job is not None:
             job.answered = True
             self._give_up(job)
+
+    def has(self, name: Name) -> bool:
+        """Whether a job of this name runs."""
+        return name in self._jobs
 
     def hanging(self, name: Name) -> Job | None:
         """A job of this name that was given up and can't be killed, if there is one."""
@@ -124,6 +129,7 @@ class Crew:
             "prepare": Missing(job.about, detail),
             "ask": NotYet(detail),
             "watch": Sample(None, False, False, None, detail),
+            "listen": Quiet(None),
             "clear": Cleared(detail),
         }
         return [answers[job.name]] if job.name in answers else []

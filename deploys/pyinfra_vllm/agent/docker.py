@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 
 from . import container, paths
-from .errors import Unmet
+from .errors import Absent, Unmet
 from .launch import Launch
 
 _SECONDS = 10.0
@@ -70,11 +70,12 @@ def image_id(launch: Launch) -> str:
     tagged = _tagged(launch.tag)
     if launch.build is None:
         if tagged is None:
-            raise Unmet(f"image {launch.tag} is not on this node; run the deploy")
+            ask(container.list_named(launch.container))  # or docker is what doesn't answer
+            raise Absent(f"image {launch.tag} is not on this node; run the deploy")
         return tagged
     ids = [line for line in ask(container.images_of_build(launch.build)) if line]
     if not ids:
-        raise Unmet(
+        raise Absent(
             f"no image of build {launch.build[:12]} ({launch.tag}) is on this node; run the deploy"
         )
     return tagged if tagged in ids else ids[0]

@@ -12,5 +12,9 @@ class Unmet(Exception):  # noqa: N818 (a state to wait out, not a mistake)
     """
 
 
+class Absent(Unmet):
+    """A part of the release itself isn't on this node: waiting doesn't bring it."""
+
+
 EXIT_UNMET = 75
 """EX_TEMPFAIL of sysexits.h: try again later."""

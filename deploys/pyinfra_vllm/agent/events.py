@@ -33,10 +33,24 @@ class Hold:
 
 @dataclass(frozen=True)
 class Wished:
-    """Head: the release to serve, and what forbids a start, if anything does."""
+    """Head: the release to serve, and what forbids a start, if anything does.
+
+    ``passed``: the release that served last. ``note``: what people must know of the wish.
+    ``on_trial``: another limit than the release's own holds for its first completion.
+    ``lent``: somebody measures it, and no completion is to be asked of an idle engine.
+    """
 
     release: str
     hold: Hold | None
+    switch: int = 0
+    passed: str = ""
+    note: str = ""
+    on_trial: bool = False
+    lent: bool = False
+
+
+NO_WISH = Wished("", None)
+"""What a worker has."""
 
 
 @dataclass(frozen=True)
@@ -55,10 +69,11 @@ class Tidied:
 
 @dataclass(frozen=True)
 class Missing:
-    """A precondition of the release is not met."""
+    """A precondition of the release is not met; ``absent``: a part of the release itself."""
 
     release: str
     detail: str
+    absent: bool = False
 
 
 @dataclass(frozen=True)
@@ -91,6 +106,7 @@ class Sample:
     """One look at the serving engine. ``signs``: its counters, None when they can't be read.
 
     ``answered``: how a completion went, None when none was asked for. ``watts``: of the GPU.
+    ``excused``: it is idle and must not be asked, but its counters can be read.
     """
 
     signs: str | None
@@ -98,6 +114,14 @@ class Sample:
     answered: bool | None
     watts: float | None
     detail: str
+    excused: bool = False
+
+
+@dataclass(frozen=True)
+class Quiet:
+    """Seconds since the engine's last line in the journal; None when there is none to see."""
+
+    seconds: float | None
 
 
 @dataclass(frozen=True)
@@ -127,8 +151,8 @@ class Tick:
 
 
 Event = (
-    Wished | Step | Tidied | Missing | Prepared | Completed | NotYet | Sample | Exited | StopAsked
-    | Cleared | Tick | tether_events.Joined | tether_events.Heard | tether_events.Lost
+    Wished | Step | Tidied | Missing | Prepared | Completed | NotYet | Sample | Quiet | Exited
+    | StopAsked | Cleared | Tick | tether_events.Joined | tether_events.Heard | tether_events.Lost
 )  # fmt: skip
 
 
@@ -186,7 +210,14 @@ class Leave:
     code: int
 
 
-Action = Tidy | Prepare | Launch | Ask | Watch | Clear | Leave
+@dataclass(frozen=True)
+class Listen:
+    """Look in ``delay`` seconds for how long the engine has written nothing."""
+
+    delay: float = 0.0
+
+
+Action = Tidy | Prepare | Launch | Ask | Watch | Listen | Clear | Leave
 
 
 def heard(word: dict[str, Any]) -> Event | None:
@@ -197,7 +228,7 @@ def heard(word: dict[str, Any]) -> Event | None:
         case {"tidied": str(missing)}:
             return Tidied(missing)
         case {"unmet": str(detail), "release": str(release)}:
-            return Missing(release, detail)
+            return Missing(release, detail, bool(word.get("absent")))
         case {"start": list(argv), "api": [str(address), int(port), str(model)]}:
             return Prepared(
                 release=word["release"],
@@ -214,6 +245,8 @@ def heard(word: dict[str, Any]) -> Event | None:
             return NotYet(detail)
         case {"sample": dict(sample)}:
             return Sample(**sample)
+        case {"quiet": seconds}:
+            return Quiet(seconds)
         case {"cleared": str(detail)}:
             return Cleared(detail)
     return None

@@ -6,9 +6,11 @@ import json
 import os
 import re
 import subprocess
+import time
 from typing import Any
 
 from . import paths
+from .jobs import Say
 
 KEPT = 10
 """Starts of which evidence is kept."""
@@ -32,14 +34,14 @@ def keep(gang: str, about: dict[str, Any]) -> None:
         path.unlink()
 
 
-def last_lines() -> list[str]:
-    """The last lines that this run of the unit has left in the journal."""
+def last_lines(form: str = "cat") -> list[str]:
+    """The last lines that this run of the unit has left in the journal, in journalctl's form."""
     invocation = os.environ.get("INVOCATION_ID", "")
     if not invocation:
         return []
     argv = [
         "journalctl", "--no-pager", "--quiet",
-        "--output", "cat",
+        "--output", form,
         "--lines", str(_LINES),
         f"_SYSTEMD_INVOCATION_ID={invocation}",
     ]  # fmt: skip
@@ -50,6 +52,20 @@ def last_lines() -> list[str]:
     except (OSError, subprocess.TimeoutExpired):
         return []
     return [line[:500] for line in done.stdout.splitlines()]
+
+
+AGENT_LINE = "^(preparing|waiting|paused|starting|serving|failed|stopping|start [0-9]+): "
+"""What the agent says of itself in the journal, beside the engine's own lines."""
+
+
+def quiet(say: Say) -> None:
+    """The job: says ``{"quiet": seconds}`` since the engine's last line in this run of the unit."""
+    lines = [line.split(" ", 3) for line in last_lines("short-unix")]
+    told = [words for words in lines if len(words) == 4 and not re.match(AGENT_LINE, words[3])]
+    try:
+        say(quiet=max(0.0, time.time() - float(told[-1][0])))
+    except (IndexError, ValueError):
+        say(quiet=None)
 
 
 def last_request(lines: list[str]) -> str | None:

@@ -1,4 +1,7 @@
-"""How earlier starts ended, kept on the head: when to wait, and when to stop trying. Pure."""
+"""How earlier starts ended, kept on the head: when to wait, and when to stop trying. Pure.
+
+``starts.json`` holds a :class:`History`; keys are only ever added.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +9,10 @@ import json
 import time
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from . import pace
+from .trial import Trial
 
 DEATHS = 5
 """So many starts whose engine died before a first completion, and the head stops trying."""
@@ -31,12 +36,25 @@ class Death:
 
 @dataclass(frozen=True)
 class History:
-    """``number``: of the last start. ``collapses``: Unix seconds. ``broken``: not serving since."""
+    """``number``: of the last start. ``collapses``: Unix seconds. ``broken``: not serving since.
+
+    ``passed``: the release that answered a completion last. ``trial``: the one that is on, or
+    the last that was. ``serves``: a completion was answered and that start goes on.
+    ``down_since``: Unix seconds when the last start that served ended, None while one serves
+    or when none ever did. ``switch``: of the last wish seen, and ``told``: what the head has
+    done about that one and needn't do again.
+    """
 
     number: int = 0
     deaths: tuple[Death, ...] = ()
     collapses: tuple[float, ...] = ()
     broken: bool = False
+    passed: str = ""
+    trial: Trial | None = None
+    serves: bool = False
+    down_since: float | None = None
+    switch: int = 0
+    told: tuple[str, ...] = ()
 
     def opened(self) -> History:
         """A start was opened."""
@@ -48,9 +66,25 @@ class History:
         collapses = (*self.collapses, at)[-20:]
         return replace(self, deaths=deaths, collapses=collapses, broken=True)
 
-    def serving(self) -> History:
+    def serving(self, release: str) -> History:
         """The gang serves."""
-        return replace(self, deaths=(), broken=False)
+        return replace(
+            self, deaths=(), broken=False, passed=release, trial=None, serves=True, down_since=None
+        )
+
+    def down(self, at: float) -> History:
+        """A start that served has ended; nothing when none did."""
+        return replace(self, serves=False, down_since=at) if self.serves else self
+
+    def wished(self, switch: int) -> History:
+        """A wish was seen: of a new one nothing is told yet, and it waits for no back-off."""
+        if switch == self.switch:
+            return self
+        return replace(self, switch=switch, told=(), collapses=())
+
+    def telling(self, what: str) -> History:
+        """Something is done about the present wish."""
+        return self if what in self.told else replace(self, told=(*self.told, what))
 
     def gave_up(self, release: str, switch: int, now: float) -> str:
         """Why this release is not tried any more, "" when it is."""
@@ -81,16 +115,14 @@ class Book:
     path: Path
     history: History = field(default_factory=History)
     trouble: str = ""
+    kept: History | None = None
+    """What the file has."""
 
     @classmethod
     def open(cls, path: Path) -> Book:
         """What the file knows; nothing when it is not there or broken."""
         try:
-            known = json.loads(path.read_text())
-            deaths = tuple(Death(**death) for death in known["deaths"])
-            collapses = tuple(float(at) for at in known["collapses"])
-            history = History(int(known["number"]), deaths, collapses, bool(known["broken"]))
-            return cls(path, history)
+            return cls(path, _parse(json.loads(path.read_text())))
         except (OSError, ValueError, KeyError, TypeError):
             return cls(path)
 
@@ -101,9 +133,25 @@ class Book:
         try:
             fresh.write_text(json.dumps({"schema": 1, **asdict(history)}, indent=1) + "\n")
             fresh.rename(self.path)
-            self.trouble = ""
+            self.trouble, self.kept = "", history
         except OSError as error:
             self.trouble = f"{self.path}: {error.strerror}"
+
+
+def _parse(known: dict[str, Any]) -> History:
+    trial, down_since = known.get("trial"), known.get("down_since")
+    return History(
+        number=int(known["number"]),
+        deaths=tuple(Death(**death) for death in known["deaths"]),
+        collapses=tuple(float(at) for at in known["collapses"]),
+        broken=bool(known["broken"]),
+        passed=str(known.get("passed", "")),
+        trial=Trial(**{**trial, "deaths": tuple(trial["deaths"])}) if trial else None,
+        serves=bool(known.get("serves", False)),
+        down_since=None if down_since is None else float(down_since),
+        switch=int(known.get("switch", 0)),
+        told=tuple(known.get("told", ())),
+    )
 
 
 def clock(at: float) -> str:

@@ -98,6 +98,16 @@ def starts(gang: str) -> str:
     return f"{STATE_ROOT}/{gang}/starts.json"
 
 
+def lease(gang: str) -> str:
+    """On the head: touched while somebody runs a release that is only lent."""
+    return f"{STATE_ROOT}/{gang}/lease"
+
+
+def history(gang: str) -> str:
+    """On the head: what was asked for and how it ended, one JSON document a line."""
+    return f"{STATE_ROOT}/{gang}/history.jsonl"
+
+
 def evidence(gang: str) -> str:
     """Folder with one file for each of the last starts that ended."""
     return f"{STATE_ROOT}/{gang}/evidence"

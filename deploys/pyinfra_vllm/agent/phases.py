@@ -18,11 +18,13 @@ from .events import (
     Event,
     Exited,
     Launch,
+    Listen,
     Missing,
     Moment,
     NotYet,
     Prepare,
     Prepared,
+    Quiet,
     Sample,
     Step,
     StopAsked,
@@ -42,6 +44,8 @@ LOOK_AGAIN = pace.seconds(3.0)
 """Seconds between two looks at a precondition that is missing."""
 RECHECK = pace.seconds(10.0)
 """Seconds between two looks while others are waited for."""
+LISTEN_AGAIN = pace.seconds(20.0)
+"""Seconds between two looks for the engine's last line."""
 ASK_AGAIN = pace.seconds(1.0)
 """Seconds between two questions for the first completion."""
 
@@ -79,16 +83,16 @@ def _noted(
         case Step(detail):
             return replace(state, doing=detail), None, ()
         case Wished(release, hold):
-            wish = tether_events.Wish(release, hold.text if hold else "")
-            return replace(state, hold=hold), wish, ()
+            wish = tether_events.Wish(release, hold.text if hold else "", event.note)
+            return replace(state, hold=hold, wished=event), wish, ()
         case Tidied(what):
             state = replace(state, doing=what)
             if what:
                 return state, None, (Tidy(LOOK_AGAIN),)
             return state, tether_events.Clean(), ()
-        case Missing(release, detail):
+        case Missing(release, detail, absent):
             again = _again(state, release, LOOK_AGAIN)
-            return state, tether_events.Lacking(release, detail), again
+            return state, tether_events.Lacking(release, detail, absent), again
         case Prepared(release):
             again = _again(state, release, RECHECK)
             return replace(state, prepared=event), tether_events.Ready(release, event.size), again
@@ -120,6 +124,9 @@ def _after_start(
         case NotYet(detail) if not state.tether.served:
             state = replace(state, doing=f"no completion yet: {detail}")
             return state, None, (Ask(prepared, ASK_AGAIN),)
+        case Quiet(quiet) if not state.tether.served:
+            talked_at = None if quiet is None else now.steady - quiet
+            return replace(state, talked_at=talked_at), None, (Listen(LISTEN_AGAIN),)
         case Sample() if state.vitals:
             seen = vitals.judge(state.vitals, event, now.steady, prepared.patience)
             over = tether_events.Over(None, seen.dead) if seen.dead else None
@@ -132,6 +139,8 @@ def _after_start(
 def _overdue(state: State, now: Moment) -> tether_events.Event | None:
     """The head's limit for the first completion. Workers have none of their own."""
     if state.phase != "starting" or not state.tether.is_head or not state.prepared:
+        return None
+    if state.wished.on_trial:
         return None
     seconds = now.steady - (state.engine_started or now).steady
     if seconds <= state.prepared.start_timeout:
@@ -150,7 +159,7 @@ def _tethered(
             state = replace(state, doing="looks at the preconditions")
         elif (prepared := state.prepared) is not None:
             state = replace(state, engine_started=now, doing="engine starts")
-            asks = (Ask(prepared, ASK_AGAIN),) if after.is_head else ()
+            asks = (Ask(prepared, ASK_AGAIN), Listen(LISTEN_AGAIN)) if after.is_head else ()
             actions = (Launch(prepared, action.start), *asks)
     if after.stage == "ending":
         return endings.failed(state, now)
@@ -162,7 +171,8 @@ def _shown(state: State, now: Moment) -> State:
     tethered = state.tether
     if tethered.stage == "running":
         if tethered.served:
-            return state.to("serving", "first completion answered", now)
+            said = ("first completion answered", state.wished.note)
+            return state.to("serving", "; ".join(filter(None, said)), now)
         return state.to("starting", state.doing, now)
     if tethered.stage == "clearing":
         return state.to("waiting" if state.phase == "waiting" else "preparing", state.doing, now)

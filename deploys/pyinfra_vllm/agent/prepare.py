@@ -23,7 +23,7 @@ from . import (
     paths,
     secret_values,
 )
-from .errors import Unmet
+from .errors import Absent, Unmet
 from .jobs import Say
 from .launch import Launch
 
@@ -49,7 +49,7 @@ def prepare(gang: str, release: str, say: Say) -> None:
     try:
         rank, argv = _prepare(gang, release, say)
     except Unmet as unmet:
-        say(unmet=str(unmet), release=release)
+        say(unmet=str(unmet), release=release, absent=isinstance(unmet, Absent))
     except OSError as error:
         what = f"{error.filename or 'this node'}: {error.strerror or error}"
         say(unmet=what, release=release)
@@ -75,6 +75,8 @@ def _patience(timeout: str) -> float:
 def _prepare(gang: str, release: str, say: Say) -> tuple[Launch, list[str]]:
     say(step="reads the release")
     folder = paths.here(f"{paths.releases(gang)}/{release}")
+    if not (folder / paths.LAUNCH).is_file():
+        raise Absent(f"{folder / paths.LAUNCH}: is not there; run the deploy")
     rank = launch.load(folder, gang)
     secret_values.check(gang, rank.secrets)
     say(step="looks for room on the disks")

@@ -57,18 +57,23 @@ _SIGNS = (
 _REQUESTS = ("vllm:num_requests_running", "vllm:num_requests_waiting")
 
 
-def watch(api: Address, key: str | None, press: bool, say: Say) -> None:
-    """The job: says ``{"sample": …}``. A busy engine isn't asked, unless ``press``."""
+def watch(api: Address, key: str | None, press: bool, lent: bool, say: Say) -> None:
+    """The job: says ``{"sample": …}``. A busy engine isn't asked, unless ``press``.
+
+    ``lent``: nor is an idle one, which somebody measures.
+    """
     text = metrics(api)
     signs, busy = read_metrics(text) if text is not None else (None, False)
     detail, answered = "", None
-    if press or not busy:
+    excused = lent and not busy and signs is not None
+    if not excused and (press or not busy):
         say(step="asks for a completion")
         detail = complete(api, key, pace.seconds(WATCH_SECONDS)) or ""
         answered = not detail
         text = metrics(api) if answered else None
         signs = read_metrics(text)[0] if text is not None else signs
     sample = {"signs": signs, "busy": busy, "answered": answered, "watts": watts()}
+    sample["excused"] = excused
     say(sample={**sample, "detail": detail})
 
 

@@ -105,4 +105,7 @@ class Report:
             engine_started=started.wall if started else None,
             last_failure=state.last_failure,
             start=state.tether.start.number if started and state.tether.start else None,
+            switch=state.wished.switch,
+            passed=state.wished.passed,
+            note=state.wished.note,
         )

@@ -9,7 +9,7 @@ import time
 from dataclasses import replace
 from typing import Any
 
-from . import alert, clear, line, members, phases, prepare, probe, tether
+from . import alert, clear, evidence, line, members, phases, prepare, probe, tether
 from .agenda import Agenda
 from .alert import Alerts
 from .crew import Crew
@@ -22,6 +22,7 @@ from .events import (
     Event,
     Launch,
     Leave,
+    Listen,
     Missing,
     Moment,
     Prepare,
@@ -40,7 +41,6 @@ from .naming import missing
 from .report import Report
 from .said import HEAD, Start
 from .signals import Signals
-from .wish import Wishes
 
 _TICK = min(1.0, line.BEAT / 2)
 
@@ -57,7 +57,6 @@ class Agent:
         self._engine = Engine(gang, report.log)
         self._code: int | None = None
         self._ledger = Ledger(gang, report.log)
-        self._wishes = Wishes(gang)
         self._wished: Wished | None = None
         self._alerts = Alerts()
         self._lines: Lines | None = None
@@ -137,8 +136,7 @@ class Agent:
         """Head: what the files say, when that has changed."""
         if self._members.rank != HEAD:
             return []
-        wish = self._wishes.look()
-        wished = Wished(wish.release, self._ledger.hold(wish, _now()))
+        wished = self._ledger.wished(self._state, _now())
         if wished == self._wished:
             return []
         self._wished = wished
@@ -166,8 +164,10 @@ class Agent:
                 work = functools.partial(probe.ask, prepared.api, prepared.api_key, seconds)
                 self._crew.start("ask", work, seconds)
             case Watch(prepared, press):
-                work = functools.partial(probe.watch, prepared.api, prepared.api_key, press)
-                self._crew.start("watch", work)
+                about = (prepared.api, prepared.api_key, press, self._state.wished.lent)
+                self._crew.start("watch", functools.partial(probe.watch, *about))
+            case Listen():
+                self._crew.start("listen", evidence.quiet)
             case Clear(gently):
                 self._clear(gently)
             case Leave(code):
@@ -192,7 +192,7 @@ class Agent:
         return self._engine.start(argv, start.number)
 
     def _clear(self, gently: bool) -> None:
-        for name in ("tidy", "prepare", "ask", "watch", "clear"):
+        for name in ("tidy", "prepare", "ask", "watch", "listen", "clear"):
             self._crew.dismiss(name)
         self._drains = gently and self._engine.was_started
         if not self._drains:
@@ -208,8 +208,10 @@ class Agent:
             self._lines.end(self._state.tether)
 
     def _alert(self) -> None:
-        due = self._alerts.due(self._state, self._was_broken, _now())
-        if due and self._members.alert:
+        if not self._members.alert or self._crew.has("alert"):
+            return
+        due = self._ledger.alert() or self._alerts.due(self._state, self._was_broken, _now())
+        if due:
             work = functools.partial(alert.tell, self._members.alert, self._gang, *due)
             self._crew.start("alert", work)
 

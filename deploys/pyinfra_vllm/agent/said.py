@@ -7,6 +7,9 @@ from typing import Literal
 
 HEAD = 0
 
+ABSENT = 1
+"""What is lacking is a part of the release itself, which waiting doesn't bring."""
+
 Stage = Literal["clearing", "assembling", "running", "ending"]
 Word = Literal["hold", "want", "open", "serve", "here", "lack", "have", "run", "end"]
 """Of the head: hold, want, open, serve. Of a worker: here, lack, have, run. Of both: end."""
@@ -22,7 +25,10 @@ class Start:
 
 @dataclass(frozen=True)
 class Said:
-    """What one end says of itself; ``text`` is for people only."""
+    """What one end says of itself; ``text`` is for people only.
+
+    ``code``: with *end* the exit code of an engine; with *lack* :data:`ABSENT`, or 0.
+    """
 
     word: Word
     release: str = ""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from .events import Action, Hold, Moment, Prepared
+from .events import NO_WISH, Action, Hold, Moment, Prepared, Wished
 from .status import Failure, Phase
 from .tether import Tether
 from .vitals import Vitals
@@ -17,7 +17,10 @@ CODE_DOCKER = 125
 
 @dataclass(frozen=True)
 class State:
-    """Everything that decides what comes next. ``names``: of the nodes, by rank, for people."""
+    """Everything that decides what comes next. ``names``: of the nodes, by rank, for people.
+
+    ``wished``: the head's wish. ``talked_at``: steady seconds of the engine's last line.
+    """
 
     phase: Phase
     since: float
@@ -32,6 +35,8 @@ class State:
     stop_asked: bool = False
     trouble: str = ""
     vitals: Vitals | None = None
+    wished: Wished = NO_WISH
+    talked_at: float | None = None
 
     @property
     def release(self) -> str | None:

@@ -26,6 +26,8 @@ class Status:
     """``since`` and ``engine_started`` are Unix seconds; ``agent`` is the sha256 of the archive.
 
     ``start``: number of the gang's start that this rank is in.
+    Of the head only: ``switch``, the number of the wish it has seen; ``passed``, the
+    release that served last; ``note``, that the head went back, and why.
     ``last_failure`` outlives the agent and a later success; a stop that was asked
     for, and a boot, forget it.
     """
@@ -41,6 +43,9 @@ class Status:
     engine_started: float | None
     last_failure: Failure | None
     start: int | None = None
+    switch: int = 0
+    passed: str = ""
+    note: str = ""
 
     def document(self) -> dict[str, Any]:
         """The JSON document of the status file."""

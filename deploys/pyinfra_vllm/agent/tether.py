@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from .said import HEAD, End, Said, Stage, Start
+from .said import ABSENT, HEAD, End, Said, Stage, Start
 from .tether_events import (
     Action,
     Clean,
@@ -45,6 +45,7 @@ class Tether:
     hold: str = ""
     ready: bool = False
     lacks: str = ""
+    absent: bool = False
     served: bool = False
     end: End | None = None
 
@@ -75,15 +76,15 @@ def step(now: Tether, event: Event) -> Next:
             return _ends(now, now.rank, code, text)
         case Clean() if now.stage == "clearing":
             return replace(now, stage="assembling"), _look(now.wanted)
-        case Wish(release, hold):
-            return _wished(now, release, hold)
-        case Ready(release, size) if release == now.wanted and now.stage == "assembling":
-            now = replace(now, ready=True, lacks="")
+        case Wish(release, hold, why):
+            return _wished(now, release, hold, why)
+        case Ready(release, size) if _is_awaited(now, release):
+            now = replace(now, ready=True, lacks="", absent=False)
             if now.is_head:
                 return _open(replace(now, size=size))
             return _heard_head(now, now.heard[HEAD] or Said("hold", now.wanted))
-        case Lacking(release, text) if release == now.wanted and now.stage == "assembling":
-            return replace(now, ready=False, lacks=text), ()
+        case Lacking(release, text, absent) if _is_awaited(now, release):
+            return replace(now, ready=False, lacks=text, absent=absent), ()
         case Joined(rank):
             return _heard(now, rank, Said("here"))
         case Heard(rank, said):
@@ -95,6 +96,10 @@ def step(now: Tether, event: Event) -> Next:
     return now, ()
 
 
+def _is_awaited(now: Tether, release: str) -> bool:
+    return release == now.wanted and now.stage == "assembling"
+
+
 def _look(release: str) -> tuple[Action, ...]:
     return (Prepare(release),) if release else ()
 
@@ -103,16 +108,17 @@ def _ends(now: Tether, rank: int, code: int | None, text: str) -> Next:
     return replace(now, stage="ending", end=End(rank, code, text)), ()
 
 
-def _wished(now: Tether, release: str, hold: str) -> Next:
+def _wished(now: Tether, release: str, hold: str, why: str) -> Next:
     if now.stage == "running":
         if release != now.wanted:
-            return _ends(now, now.rank, None, f"switch to {release[:12] or 'nothing'}")
+            text = f"switch to {release[:12] or 'nothing'}"
+            return _ends(now, now.rank, None, f"{text}: {why}" if why else text)
         return _ends(now, now.rank, None, hold) if hold else (now, ())
     changed = release != now.wanted
     now = replace(now, wanted=release, hold=hold)
     if not changed:
         return _open(now)
-    now = replace(now, ready=False, lacks="")
+    now = replace(now, ready=False, lacks="", absent=False)
     return now, _look(release) if now.stage == "assembling" else ()
 
 
@@ -160,7 +166,7 @@ def _heard_head(now: Tether, said: Said) -> Next:
         return now, ()
     if said.word == "end" or said.release == now.wanted:
         return now, ()
-    now = replace(now, wanted=said.release, ready=False, lacks="")
+    now = replace(now, wanted=said.release, ready=False, lacks="", absent=False)
     return now, _look(said.release) if now.stage == "assembling" else ()
 
 
@@ -177,7 +183,9 @@ def _lost(now: Tether, rank: int, text: str) -> Next:
         return _ends(now, rank, None, text)
     heard = (*now.heard[:rank], None, *now.heard[rank + 1 :])
     now = replace(now, heard=heard)
-    return (now if now.is_head else replace(now, wanted="", ready=False, lacks="")), ()
+    if now.is_head:
+        return now, ()
+    return replace(now, wanted="", ready=False, lacks="", absent=False), ()
 
 
 def says(now: Tether, rank: int) -> Said:
@@ -201,4 +209,6 @@ def _worker_says(now: Tether) -> Said:
         return Said("run", now.wanted, now.start)
     if now.ready:
         return Said("have", now.wanted)
-    return Said("lack", now.wanted, text=now.lacks) if now.lacks else Said("here")
+    if not now.lacks:
+        return Said("here")
+    return Said("lack", now.wanted, code=ABSENT if now.absent else 0, text=now.lacks)

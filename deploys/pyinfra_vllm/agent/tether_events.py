@@ -14,10 +14,14 @@ class Clean:
 
 @dataclass(frozen=True)
 class Wish:
-    """Head: the release to serve ("" when there is none), and what forbids a start, if anything."""
+    """Head: the release to serve ("" when there is none), and what forbids a start, if anything.
+
+    ``why``: what people must know of it.
+    """
 
     release: str
     hold: str = ""
+    why: str = ""
 
 
 @dataclass(frozen=True)
@@ -30,10 +34,11 @@ class Ready:
 
 @dataclass(frozen=True)
 class Lacking:
-    """A precondition of a release is missing on this node."""
+    """A precondition of a release is missing on this node; ``absent``: a part of the release."""
 
     release: str
     text: str
+    absent: bool = False
 
 
 @dataclass(frozen=True)

@@ -39,7 +39,7 @@ def judge(known: Vitals, sample: Sample, now: float, patience: float) -> Vitals:
     moved = sample.signs is not None and sample.signs != known.signs
     if sample.signs is not None:
         known = replace(known, signs=sample.signs)
-    if sample.answered or moved:
+    if sample.answered or moved or sample.excused:
         return _lives(known, sample, now)
     limit = max(PATIENCE, patience) * (1 + known.extensions)
     silent = now - known.alive_at
