@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from pyinfra_vllm import catalog, image
+from pyinfra_vllm.facts import reach
 from pyinfra_vllm.lab import commands, control
 
 from .conftest import Lab
@@ -129,6 +130,44 @@ def test_a_power_cut_in_the_middle_of_a_deploy_switches_nothing(staged: Lab, sta
     began = time.monotonic()
     output += process.communicate(timeout=300)[0]
     assert process.returncode == 1, output
-    assert stage in output and "Traceback" not in output
+    assert f"nothing is switched: {staged.machines[LOST].name}" in output, output
+    assert "Traceback" not in output
+    for rank in SURVIVORS:
+        assert staged.ask(rank, "systemctl is-enabled vllm-main") == "enabled", "the others go on"
     assert nothing_is_switched(staged)
     assert time.monotonic() - began < 150
+
+
+WAITS = """
+from pyinfra.operations import server
+
+from pyinfra import host
+from pyinfra_vllm.facts.reach import notice_loss
+
+notice_loss(host)
+server.shell(name="Wait", commands="sleep 600")
+"""
+
+
+def test_a_command_that_prints_nothing_ends_when_its_node_is_gone(own: Lab, tmp_path: Path) -> None:
+    deploy = tmp_path / "wait.py"
+    deploy.write_text(WAITS)
+    node = own.machines[LOST]
+    process = subprocess.Popen(
+        [PYINFRA, "-y", "--limit", node.name, "inventory/lab.py", str(deploy)],
+        cwd=ROOT,
+        env={**os.environ, "PYINFRA_VLLM_LAB": own.name, "PYINFRA_PROGRESS": "off"},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    try:
+        own.ask(LOST, "until pgrep -x sleep >/dev/null; do sleep 0.2; done")
+        control.kill(own.name, str(LOST))
+        output = process.communicate(timeout=2 * reach.SILENT)[0]
+        assert process.returncode == 1, output
+        assert "Traceback" not in output
+    finally:
+        process.kill()
+        commands.up(own.name, with_images=False)

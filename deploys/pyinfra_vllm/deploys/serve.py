@@ -5,6 +5,7 @@ from __future__ import annotations
 from pyinfra import host, logger, state
 from pyinfra.api import deploy
 
+from pyinfra_vllm.deploys import progress
 from pyinfra_vllm.deploys.wanted import wanted_release
 from pyinfra_vllm.image_origin import builders
 from pyinfra_vllm.operations import (
@@ -34,6 +35,7 @@ def serve(recipe: str | None = None) -> None:
     if host.name in builders({one.name: one.data.dict() for one in state.inventory}):
         logger.info(f"{host.print_prefix}is no node: it builds images for others")
         return
+    watched = progress.watch(host)
     wanted = wanted_release(state, host, recipe or host.data.get("recipe"))
     new, build = wanted.release, wanted.build
     if host.name not in {node.name for node in new.content.gang.nodes}:
@@ -41,6 +43,7 @@ def serve(recipe: str | None = None) -> None:
             f"{host.print_prefix}left alone: the recipe needs {new.content.gang.size} nodes"
         )
         return
+    watched.serves(new)
 
     # install: nothing that serves is touched
     tag = new.content.recipe.docker_image

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from typing import Any
 
 from pyinfra.api import Host, State
@@ -27,3 +28,30 @@ def connector_arguments(state: State, host: Host, asking: Host) -> dict[str, Any
         if key in arguments and key not in said and value is not None
     }
     return {**arguments, **borrowed}
+
+
+SILENT = 50
+"""Seconds without an answer after which a node counts as lost, whatever it is doing for us."""
+
+_KEEP_ALIVE = {
+    "TCP_KEEPIDLE": SILENT - 30,
+    "TCP_KEEPINTVL": 10,
+    "TCP_KEEPCNT": 3,
+    "TCP_USER_TIMEOUT": SILENT * 1000,
+}
+"""Those of tcp(7) that this machine knows are set: not every system has all of them."""
+
+
+def notice_loss(host: Host) -> None:
+    """Let the connection end when its node is gone: a command that prints nothing would hang.
+
+    A host behind a jump host isn't watched: its connection is a part of another one.
+    """
+    client = getattr(host.connector, "client", None)
+    transport = client.get_transport() if client else None
+    if transport is None or not isinstance(transport.sock, socket.socket):
+        return
+    transport.sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for name, value in _KEEP_ALIVE.items():
+        if hasattr(socket, name):
+            transport.sock.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)

@@ -1,4 +1,4 @@
-"""What is, for whole gangs: the node state of each host, read once a phase.
+"""What is, for whole gangs: the node state of each host, read once while nothing changes.
 
 pyinfra keeps no facts: without this memo every operation would cost a remote
 command at prepare and another one at execute.
@@ -6,7 +6,9 @@ command at prepare and another one at execute.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from weakref import WeakKeyDictionary
 
 import gevent
@@ -15,11 +17,12 @@ from pyinfra import logger
 from pyinfra.api import Host, State
 from pyinfra.api.exceptions import ConnectError, PyinfraError
 from pyinfra.api.facts import get_fact
+from pyinfra.api.state import StateStage
 from pyinfra.context import ctx_host
 
 from pyinfra_vllm.facts import sudo
 from pyinfra_vllm.facts.node import NodeState as NodeStateFact
-from pyinfra_vllm.facts.reach import connector_arguments
+from pyinfra_vllm.facts.reach import connector_arguments, notice_loss
 from pyinfra_vllm.facts.refusal import Refusal
 from pyinfra_vllm.node.blank import blank
 from pyinfra_vllm.node.query import Query
@@ -29,11 +32,29 @@ from pyinfra_vllm.questions import unasked
 _SECONDS = 30
 """A node that has lost its power in the middle of a deploy must not hang it."""
 
+FRESH = 10.0
+"""Seconds in which what was seen at prepare holds at execute: without a question in between."""
+
+
+@dataclass(frozen=True)
+class _Seen:
+    state: NodeState
+    stage: int
+    at: float
+
+    def holds(self, stage: int) -> bool:
+        return stage == self.stage or time.monotonic() - self.at < FRESH
+
 
 class _Memo:
     def __init__(self) -> None:
-        self.states: dict[tuple[str, int], NodeState] = {}
+        self.seen: dict[str, _Seen] = {}
         self.locks: dict[str, RLock] = {}
+        self.is_lost: set[str] = set()
+
+    def state(self, name: str, stage: int) -> NodeState | None:
+        seen = self.seen.get(name)
+        return seen.state if seen and seen.holds(stage) else None
 
 
 # By host.state: pyinfra.state is a stand-in that outlives the states it stands for.
@@ -41,16 +62,18 @@ _MEMOS: WeakKeyDictionary[State, _Memo] = WeakKeyDictionary()
 
 
 def node_state(state: State, host: Host, query_of: Callable[[Host], Query]) -> NodeState:
-    """State of one node in the phase that is running; a remote command the first time.
+    """State of one node; a remote command the first time, and after a change.
 
     Raises Refusal when the node can't be read.
     """
-    memo = _MEMOS.setdefault(host.state, _Memo())
-    key = (host.name, int(state.current_stage))
+    memo = _memo(host)
+    stage = int(state.current_stage)
     with memo.locks.setdefault(host.name, RLock()):
-        if key not in memo.states:
-            memo.states[key] = _read(state, host, query_of(host))
-        return memo.states[key]
+        found = memo.state(host.name, stage)
+        if found is None:
+            found = _read(state, host, query_of(host))
+            memo.seen[host.name] = _Seen(found, stage, time.monotonic())
+        return found
 
 
 def gang_states(
@@ -58,13 +81,18 @@ def gang_states(
 ) -> dict[str, NodeState]:
     """States of several nodes by host name, read at the same time.
 
-    Nodes that couldn't be connected to are left out.
+    Nodes that couldn't be connected to are left out, and so are those that are lost on the
+    way, while operations run: the others go on to the gate. Raises Refusal, before that, for
+    a node that can't be read.
     """
-    hosts = [host for host in hosts if host.connected or host not in state.failed_hosts]
+    hosts = [host for host in hosts if not _is_lost(state, host)]
     results = each_state(state, hosts, query_of)
-    problems = [str(value) for value in results.values() if isinstance(value, Exception)]
-    if problems:
-        raise Refusal("\n".join(problems))
+    problems = {name: str(value) for name, value in results.items() if isinstance(value, Exception)}
+    if problems and state.current_stage != StateStage.Execute:
+        raise Refusal("\n".join(problems.values()))
+    for host in hosts:
+        if host.name in problems:
+            _memo(host).is_lost.add(host.name)
     return {name: value for name, value in results.items() if isinstance(value, NodeState)}
 
 
@@ -84,20 +112,27 @@ def each_state(
     return {host.name: found[host.name] for host in hosts}
 
 
+def _memo(host: Host) -> _Memo:
+    return _MEMOS.setdefault(host.state, _Memo())
+
+
+def _is_lost(state: State, host: Host) -> bool:
+    unreached = not host.connected and host in state.failed_hosts
+    return unreached or host.name in _memo(host).is_lost
+
+
 def _known(state: State, hosts: Iterable[Host]) -> Iterator[tuple[str, NodeState]]:
     """What the memo has for the phase that is running."""
     stage = int(state.current_stage)
     for host in hosts:
-        memo = _MEMOS.get(host.state)
-        found = memo.states.get((host.name, stage)) if memo else None
+        found = _memo(host).state(host.name, stage)
         if found is not None:
             yield host.name, found
 
 
 def forget(state: State, host: Host) -> None:
     """Drop what is known of a node: something on it has changed."""
-    memo = _MEMOS.setdefault(host.state, _Memo())
-    memo.states.pop((host.name, int(state.current_stage)), None)
+    _memo(host).seen.pop(host.name, None)
 
 
 def _read_beside(
@@ -114,6 +149,7 @@ def _read(state: State, host: Host, query: Query) -> NodeState:
     asking = ctx_host.get() if ctx_host.isset() else host
     arguments = connector_arguments(state, host, asking)
     arguments.pop("_stdin")
+    notice_loss(host)
     found = get_fact(
         state,
         host,

@@ -1,0 +1,74 @@
+"""Notes how long each operation takes and what it changes, and sums it up when the run ends."""
+
+from __future__ import annotations
+
+import time
+from weakref import WeakKeyDictionary
+
+from pyinfra import logger
+from pyinfra.api import Host, State
+from pyinfra.api.state import BaseStateCallback
+
+from pyinfra_vllm.operations.ready import api_url
+from pyinfra_vllm.release import Release
+from pyinfra_vllm.run_summary import Served, Stage, lines
+
+
+class Progress(BaseStateCallback):
+    """A run of pyinfra, watched through its own callbacks."""
+
+    def __init__(self, host: Host) -> None:
+        self._host = host
+        self._began = time.monotonic()
+        self._stages: dict[str, Stage] = {}
+        self._since: dict[str, float] = {}
+        self._gangs: dict[str, Served] = {}
+        self._is_told = False
+
+    def serves(self, release: Release) -> None:
+        """The run is to make this release's gang serve it."""
+        content = release.content
+        self._gangs[content.gang.name] = Served(
+            gang=content.gang.name,
+            recipe=content.recipe_name,
+            release=release.digest,
+            url=api_url(self._host.state.inventory.get_host(content.gang.head.name), release),
+            nodes=frozenset(node.name for node in content.gang.nodes),
+        )
+
+    def operation_start(self, state: State, op_hash: str) -> None:  # type: ignore[override]
+        name = sorted(state.get_op_meta(op_hash).names)[0].rpartition(" | ")[2]
+        self._stages[op_hash] = Stage(name)
+        self._since[op_hash] = time.monotonic()
+
+    def operation_end(self, state: State, op_hash: str) -> None:  # type: ignore[override]
+        stage = self._stages[op_hash]
+        stage.seconds = time.monotonic() - self._since[op_hash]
+        for host, operations in state.ops.items():
+            found = operations.get(op_hash)
+            if found is not None and found.operation_meta.is_complete():
+                if found.operation_meta.did_error():
+                    stage.failed.add(host.name)
+                elif found.operation_meta.did_change():
+                    stage.changed.add(host.name)
+
+    def host_disconnect(self, state: State, host: Host) -> None:  # type: ignore[override]
+        if self._is_told or not self._stages:
+            return
+        self._is_told = True
+        logger.info("--> Summary:")
+        seconds = time.monotonic() - self._began
+        for line in lines(list(self._stages.values()), list(self._gangs.values()), seconds):
+            logger.info(f"    {line}")
+
+
+_WATCHED: WeakKeyDictionary[State, Progress] = WeakKeyDictionary()
+
+
+def watch(host: Host) -> Progress:
+    """The watch over the run that ``host`` belongs to, begun at the first call."""
+    state = host.state
+    if state not in _WATCHED:
+        _WATCHED[state] = Progress(host)
+        state.add_callback_handler(_WATCHED[state])
+    return _WATCHED[state]

@@ -1,0 +1,65 @@
+"""What one run did, in a few lines: what changed where, what was restarted, and how long. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+SWITCH = "Gang: started"
+"""The operation that starts engines anew."""
+_WORTH_SAYING = 1.0
+_WIDTH = 12
+
+
+@dataclass
+class Stage:
+    """One operation over all hosts. ``seconds``: until the last of them had ended it."""
+
+    name: str
+    seconds: float = 0.0
+    changed: set[str] = field(default_factory=set)
+    failed: set[str] = field(default_factory=set)
+
+
+@dataclass(frozen=True)
+class Served:
+    """A gang of this run, and where its API is once it serves."""
+
+    gang: str
+    recipe: str
+    release: str
+    url: str
+    nodes: frozenset[str]
+
+
+def lines(stages: Sequence[Stage], gangs: Sequence[Served], seconds: float) -> list[str]:
+    """The summary of a run that took ``seconds``."""
+    found = [_gang(stages, gang) for gang in gangs]
+    changed = [f"{stage.name} ({_names(stage.changed)})" for stage in stages if stage.changed]
+    found += _listed("changed", changed or ["nothing"])
+    slow = sorted(
+        (stage for stage in stages if stage.seconds >= _WORTH_SAYING),
+        key=lambda stage: -stage.seconds,
+    )
+    took = [f"{stage.seconds:.0f} s {stage.name}" for stage in slow[:5]]
+    found += _listed("took", [f"{seconds:.1f} s in all", *took])
+    return found
+
+
+def _gang(stages: Sequence[Stage], gang: Served) -> str:
+    what = f"gang {gang.gang}: {gang.recipe}, release {gang.release[:12]}"
+    failed = {host for stage in stages for host in stage.failed} & gang.nodes
+    if failed:
+        first = next(stage for stage in stages if stage.failed & gang.nodes)
+        return f"{what}: failed at {first.name} ({_names(first.failed & gang.nodes)})"
+    switched = any(stage.changed & gang.nodes for stage in stages if stage.name == SWITCH)
+    return f"{what}, {'restarted' if switched else 'not restarted'}: {gang.url}"
+
+
+def _listed(title: str, items: Sequence[str]) -> list[str]:
+    first, *rest = items
+    return [f"{title:{_WIDTH}}{first}", *(f"{'':{_WIDTH}}{item}" for item in rest)]
+
+
+def _names(hosts: set[str] | frozenset[str]) -> str:
+    return ", ".join(sorted(hosts))
