@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field
-from getpass import getpass
-from pathlib import Path
 from typing import Any
 
 from pyinfra_vllm import catalog, image
+from pyinfra_vllm.cli._session import session
 from pyinfra_vllm.cluster import MAIN, Gang, gang_of
 from pyinfra_vllm.errors import UserError
 from pyinfra_vllm.node import NodeState, Query
@@ -43,8 +40,7 @@ def read(inventory: str, recipe: str | None = None, ask_password: bool = False) 
     }
     if not queries:
         raise UserError(f"inventory {inventory}: no host has a vllm_rank")
-    password = getpass("sudo password: ") if ask_password else None
-    _ask(inventory, queries, password, found)
+    _ask(inventory, queries, ask_password, found)
     return found
 
 
@@ -84,32 +80,12 @@ def build_of(found: catalog.Found) -> image.Build | None:
     return image.build_of(recipe.docker_image_dir, recipe.build_profile, recipe.docker_image)
 
 
-def _ask(inventory: str, queries: Mapping[str, Query], password: str | None, found: Read) -> None:
-    # Importing pyinfra's command line patches the standard library: only when it is needed.
-    from pyinfra.api import Config, State
-    from pyinfra.api.connect import connect_all, disconnect_all
-    from pyinfra.api.exceptions import PyinfraError
-    from pyinfra.api.state import StateStage
-    from pyinfra.context import ctx_config, ctx_state
-    from pyinfra_cli.inventory import make_inventory
-    from pyinfra_cli.log import setup_logging
+def _ask(inventory: str, queries: Mapping[str, Query], password: bool, found: Read) -> None:
+    with session(inventory, list(queries), ask_password=password) as (state, _):
+        from pyinfra_vllm.facts import survey
 
-    from pyinfra_vllm.facts import survey
-
-    setup_logging(logging.WARNING, None)
-    config = Config(SUDO_PASSWORD=password) if password else Config()
-    state = State()
-    state.cwd = str(Path.cwd())
-    with ctx_state.use(state), ctx_config.use(config):
-        hosts = make_inventory(inventory, cwd=state.cwd)
-        state.init(hosts, config, initial_limit=[hosts.get_host(name) for name in queries])
-        state.set_stage(StateStage.Connect)
-        with suppress(PyinfraError):  # raised when nobody answers; each reason has been logged
-            connect_all(state)
-        state.set_stage(StateStage.Prepare)
-        reached = [host for host in hosts if host.connected]
+        reached = [host for host in state.inventory if host.connected]
         results = survey.each_state(state, reached, lambda host: queries[host.name])
-        disconnect_all(state)
     for name in queries:
         value = results.get(name, "can't be reached (see above)")
         if isinstance(value, NodeState):

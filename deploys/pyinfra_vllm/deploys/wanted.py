@@ -28,7 +28,7 @@ from pyinfra_vllm import (
 from pyinfra_vllm.changes import States, image_lacking, image_source
 from pyinfra_vllm.cluster import MAIN, Gang, gang_of
 from pyinfra_vllm.errors import UserError
-from pyinfra_vllm.facts import survey
+from pyinfra_vllm.facts import survey, told
 from pyinfra_vllm.facts.refusal import Refusal
 from pyinfra_vllm.image import Build
 from pyinfra_vllm.image_origin import builders
@@ -80,6 +80,20 @@ def wanted_release(state: State, host: Host, recipe: object) -> Wanted:
         return found
 
 
+def computed(state: State, gang: str) -> Wanted | None:
+    """What a run is to bring about for a gang, where that has been computed and not refused."""
+    for (_, name), found in _WANTED.get(state, {}).items():
+        if name == gang and isinstance(found, Wanted):
+            return found
+    return None
+
+
+def states_of(state: State, wanted: Wanted) -> States:
+    """States of the gang's nodes in the phase that is running, as far as they can be read."""
+    content = wanted.release.content
+    return _survey(state, content.gang, content.question)
+
+
 def _refuse_disorder() -> None:
     for option in ("--serial", "--no-wait"):
         if option in sys.argv:
@@ -98,7 +112,9 @@ def _compute(state: State, recipe: object, gang_name: str) -> Wanted:
     gang = gang_of(data, found.recipe.required_nodes, gang_name)
     build = _build_of(found)
     gang, states = _look_at(state, gang, found.recipe, build)
-    _check(preflight.findings(found.recipe, gang, build, states))
+    findings = preflight.findings(found.recipe, gang, build, states)
+    told.found(state.inventory.state, gang.name, findings)
+    _check(findings)
     _refuse_arguments(found, build)
     revisions = preflight.revisions_of(found.recipe, gang, states)
     known = _secrets(found.recipe, gang, data, states)

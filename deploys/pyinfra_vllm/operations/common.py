@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Generator, Sequence
 from functools import wraps
 
@@ -16,9 +17,10 @@ from typing_extensions import ParamSpec
 from pyinfra_vllm import placement
 from pyinfra_vllm.cluster import Node
 from pyinfra_vllm.errors import UserError
-from pyinfra_vllm.facts import survey
+from pyinfra_vllm.facts import survey, told
 from pyinfra_vllm.facts.reach import connector_arguments
 from pyinfra_vllm.facts.refusal import Refusal
+from pyinfra_vllm.node.models import FileState
 from pyinfra_vllm.node.state import NodeState
 from pyinfra_vllm.questions import query_of
 from pyinfra_vllm.release import Release
@@ -36,9 +38,12 @@ def explained(function: Callable[P, Commands]) -> Callable[P, Commands]:
     While pyinfra prepares, it ends the run; later it fails this node, and the others go
     on to the next gate.
     """
+    key = f"{function.__module__.rpartition('.')[2]}.{function.__name__}"
 
     @wraps(function)
     def wrapped(*args: P.args, **kwargs: P.kwargs) -> Commands:
+        if listener := told.to(host.state):
+            listener.begins(key)
         try:
             yield from function(*args, **kwargs)
         except (UserError, Refusal) as error:
@@ -84,7 +89,9 @@ def change(*commands: PyinfraCommand) -> Commands:
     """Yield commands; what was known of the node is dropped after each of them."""
     for command in commands:
         yield command
-        survey.forget(state, host)
+        # Who makes a plan goes on here though the command has not been run.
+        if state.is_executing:
+            survey.forget(state, host)
 
 
 def place(actions: Sequence[placement.Action]) -> StringCommand:
@@ -107,19 +114,43 @@ def run(
     return at.run_shell_command(command, print_output=print_output, **arguments)
 
 
-def show_diff(path: str, current: str | None, desired: str) -> None:
-    """Print the diff of one file as pyinfra's own files.put does, where --diff is set."""
+def show_file(
+    path: str, found: FileState | None, desired: str, mode: int, before: FileState | None = None
+) -> None:
+    """Say how a file is brought to ``desired``; ``before``: what a new one takes the place of."""
+    is_file = found is not None and found.type == "file"
+    if found and is_file and found.sha256 == hashlib.sha256(desired.encode()).hexdigest():
+        show(f"Will set mode {mode:o} and owner root on {path}")
+    elif found and not is_file:
+        show(f"Will replace {path}: it is a {found.type}, not a file")
+    elif found and found.text is None:
+        show(f"Will replace {path}: not everybody may read it as it is, so it isn't shown")
+    elif found:
+        show_diff(path, found.text, desired)
+    else:
+        show_diff(path, None, desired, before.text if before else None)
+
+
+def show_diff(path: str, current: str | None, desired: str, before: str | None = None) -> None:
+    """Print the diff of one file as pyinfra's own files.put does, where --diff is set.
+
+    ``current`` None: the file is new; it is then compared with ``before``, if anything.
+    """
+    if listener := told.to(host.state):
+        listener.hears_diff(path, current, desired, before)
     if not state.config.DIFF:
         return
     verb = "create" if current is None else "modify"
     host.log(f"Will {verb} {format_text(path, bold=True)}", logger.info)
-    before = (current or "").splitlines(keepends=True)
-    for line in generate_color_diff(before, desired.splitlines(keepends=True)):
+    lines = (current or before or "").splitlines(keepends=True)
+    for line in generate_color_diff(lines, desired.splitlines(keepends=True)):
         logger.info("  %s", line)
     logger.info("")
 
 
 def show(message: str) -> None:
     """Print one line about what will change, where --diff is set."""
+    if listener := told.to(host.state):
+        listener.hears(message)
     if state.config.DIFF:
         host.log(message, logger.info)

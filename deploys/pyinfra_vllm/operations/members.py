@@ -13,7 +13,7 @@ from pyinfra_vllm.operations.common import (
     explained,
     look,
     place,
-    show_diff,
+    show_file,
     this_node,
 )
 from pyinfra_vllm.release import FILE_MODE, Release
@@ -33,5 +33,5 @@ def known(release: Release) -> Commands:
     found = look(release).file(path)
     if file_is_right(found, text):
         return
-    show_diff(path, found.text if found else None, text)
+    show_file(path, found, text, FILE_MODE)
     yield from change(place([placement.file(path, text, FILE_MODE)]))

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from pyinfra.api import operation
 
 from pyinfra_vllm import placement
 from pyinfra_vllm.changes import file_is_right
+from pyinfra_vllm.node.models import FileState
+from pyinfra_vllm.node.state import NodeState
 from pyinfra_vllm.operations.common import (
     Commands,
     change,
@@ -13,7 +17,7 @@ from pyinfra_vllm.operations.common import (
     look,
     place,
     show,
-    show_diff,
+    show_file,
     this_node,
 )
 from pyinfra_vllm.release import FILE_MODE, Release
@@ -27,19 +31,24 @@ def staged(release: Release) -> Commands:
     + release: what the gang is to serve
     """
     desired = release.files(this_node(release))
-    found_release = look(release).release(release.digest)
+    here = look(release)
+    found_release = here.release(release.digest)
     present = found_release.files if found_release else {}
     wrong = {name for name, text in desired.items() if not file_is_right(present.get(name), text)}
     strangers = set(present) - set(desired)
     if not wrong and not strangers:
         return
+    before = _before(here)
     for name in sorted(wrong):
-        found = present.get(name)
         path = f"{release.directory}/{name}"
-        if found and found.text == desired[name]:
-            show(f"Will set mode {FILE_MODE:o} and owner root on {path}")
-        else:
-            show_diff(path, found.text if found else None, desired[name])
+        show_file(path, present.get(name), desired[name], FILE_MODE, before.get(name))
     for name in sorted(strangers):
         show(f"Will remove {release.directory}/{name}: it is no part of the release")
     yield from change(place([placement.tree(release.directory, desired, FILE_MODE)]))
+
+
+def _before(state: NodeState) -> Mapping[str, FileState]:
+    """Files of the release that this node started last."""
+    current = state.current_release
+    found = state.release(current) if current else None
+    return found.files if found else {}

@@ -7,7 +7,7 @@ from pyinfra.api import StringCommand, operation
 from pyinfra_vllm import placement
 from pyinfra_vllm.agent import paths
 from pyinfra_vllm.changes import file_is_right
-from pyinfra_vllm.operations.common import Commands, change, explained, look, place, show, show_diff
+from pyinfra_vllm.operations.common import Commands, change, explained, look, place, show, show_file
 from pyinfra_vllm.release import FILE_MODE, Release
 from pyinfra_vllm.unit_files import unit_files
 
@@ -29,7 +29,7 @@ def installed(release: Release) -> Commands:
         found = state.file(path)
         if file_is_right(found, text):
             continue
-        show_diff(path, found.text if found else None, text)
+        show_file(path, found, text, FILE_MODE)
         wrong.append(placement.file(path, text, FILE_MODE))
     if wrong:
         yield from change(place(wrong))
