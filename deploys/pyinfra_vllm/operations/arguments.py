@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 
 from pyinfra import logger
-from pyinfra.api import FunctionCommand, Host, State, StringCommand, operation
+from pyinfra.api import Host, State, StringCommand, operation
 
 from pyinfra_vllm import check, flag_cache, flag_list, image_questions
 from pyinfra_vllm.changes import image_on
@@ -13,6 +13,7 @@ from pyinfra_vllm.errors import UserError
 from pyinfra_vllm.flag_list import FlagList
 from pyinfra_vllm.operations.common import (
     Commands,
+    called,
     change,
     explained,
     look,
@@ -41,7 +42,7 @@ def checked(release: Release) -> Commands:
         return
     if image_on(release, look(release)) is None:
         show("Arguments are unchecked until the image is there")
-    yield from change(FunctionCommand(_ask, (release,), {}))
+    yield from change(called(_ask, release))
 
 
 def _ask(state: State, host: Host, release: Release) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Generator, Sequence
 from functools import wraps
+from typing import Concatenate
 
 from pyinfra import host, logger, state
 from pyinfra.api import FunctionCommand, Host, State, StringCommand
@@ -50,18 +51,32 @@ def explained(function: Callable[P, Commands]) -> Callable[P, Commands]:
             message = str(error) if isinstance(error, Refusal) else f"{host.name}: {error}"
             if not state.is_executing:
                 raise Refusal(message) from None
-            yield _failure(message)
+            yield called(_fail, message)
 
     return wrapped
 
 
-def _failure(message: str) -> FunctionCommand:
-    # pyinfra takes the result only of a function with exactly these parameters.
-    def fail(state: State, host: Host) -> bool:
-        logger.error(f"{host.print_prefix}{message}")
-        return False
+def called(
+    function: Callable[Concatenate[State, Host, P], bool], *args: P.args, **kwargs: P.kwargs
+) -> FunctionCommand:
+    """A step of an operation that is a call: ``function(state, host, …)`` says if it went well.
 
-    return FunctionCommand(fail, (), {})
+    Its UserError is shown as its message alone, and fails this node.
+    """
+
+    # pyinfra takes the result only of a function with exactly these parameters.
+    def call(state: State, host: Host) -> bool:
+        try:
+            return function(state, host, *args, **kwargs)
+        except (UserError, Refusal) as error:
+            return _fail(state, host, str(error))
+
+    return FunctionCommand(call, (), {})
+
+
+def _fail(state: State, host: Host, message: str) -> bool:
+    logger.error(f"{host.print_prefix}{message}")
+    return False
 
 
 def this_node(release: Release) -> Node:
@@ -106,7 +121,7 @@ def run(
     print_output: bool = False,
     stdin: str | None = None,
 ) -> tuple[bool, CommandOutput]:
-    """Run a command on ``at`` inside a FunctionCommand that runs on ``asking``."""
+    """Run a command on ``at`` inside a function that is :func:`called` on ``asking``."""
     arguments = connector_arguments(at.state, at, asking)
     arguments.update(command.connector_arguments)
     if stdin is not None:

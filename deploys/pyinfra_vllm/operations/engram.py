@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from pyinfra import host
-from pyinfra.api import FunctionCommand, Host, State, operation
+from pyinfra.api import Host, State, operation
 
 from pyinfra_vllm import placement
 from pyinfra_vllm.agent import paths
@@ -15,7 +15,7 @@ from pyinfra_vllm.agent_archive import archive
 from pyinfra_vllm.errors import UserError
 from pyinfra_vllm.facts.engram import EngramCopies
 from pyinfra_vllm.operations import transient
-from pyinfra_vllm.operations.common import Commands, change, explained, place, show
+from pyinfra_vllm.operations.common import Commands, called, change, explained, place, show
 
 UNIT = "pyinfra-vllm-engram"
 PLAN = f"{paths.STATE_ROOT}/engram.json"
@@ -42,7 +42,7 @@ def copied(plan: Mapping[str, Any]) -> Commands:
     agent = placement.file(paths.AGENT, archive(), 0o755, check)
     yield from change(
         place([agent, placement.file(PLAN, json.dumps(plan, indent=1))]),
-        FunctionCommand(_make, (), {}),
+        called(_make),
     )
 
 

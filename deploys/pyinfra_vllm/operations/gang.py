@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from pyinfra import logger
-from pyinfra.api import FunctionCommand, Host, State, StringCommand, operation
+from pyinfra.api import Host, State, StringCommand, operation
 
 from pyinfra_vllm import placement
 from pyinfra_vllm.agent import paths
 from pyinfra_vllm.operations.common import (
     Commands,
+    called,
     change,
     explained,
     look,
@@ -28,18 +29,15 @@ def gate(release: Release) -> Commands:
 
     + release: what the gang is to serve
     """
-    members = {node.name for node in release.content.gang.nodes}
-    if not restart_reasons(release, look_at_gang(release)):
-        return
+    if restart_reasons(release, look_at_gang(release)):
+        yield from change(called(_gate, {node.name for node in release.content.gang.nodes}))
 
-    # pyinfra takes the result only of a function with exactly these parameters.
-    def gate(state: State, host: Host) -> bool:
-        lost = sorted(members - {active.name for active in state.active_hosts})
-        if lost:
-            logger.error(f"{host.print_prefix}nothing is switched: {', '.join(lost)} failed above")
-        return not lost
 
-    yield from change(FunctionCommand(gate, (), {}))
+def _gate(state: State, host: Host, members: set[str]) -> bool:
+    lost = sorted(members - {active.name for active in state.active_hosts})
+    if lost:
+        logger.error(f"{host.print_prefix}nothing is switched: {', '.join(lost)} failed above")
+    return not lost
 
 
 @operation()

@@ -11,7 +11,7 @@ needs to reach another by ssh. A registry would want all of these.
 from __future__ import annotations
 
 from pyinfra import host, logger, state
-from pyinfra.api import FunctionCommand, Host, State, StringCommand, operation
+from pyinfra.api import Host, State, StringCommand, operation
 
 from pyinfra_vllm import image_scripts
 from pyinfra_vllm.changes import image_on, image_source, unused_images
@@ -20,6 +20,7 @@ from pyinfra_vllm.image import Build
 from pyinfra_vllm.image_origin import refusal
 from pyinfra_vllm.operations.common import (
     Commands,
+    called,
     change,
     explained,
     look,
@@ -67,7 +68,7 @@ def built(release: Release, build: Build) -> Commands:
     show(f"Will build {build.tag} (build {build.digest[:12]}) on {at.name}")
     for line in build.deviations:
         show(f"  deviates: {line}")
-    yield from change(FunctionCommand(_build, (at.name, build), {}))
+    yield from change(called(_build, at.name, build))
 
 
 def _build(state: State, host: Host, at: str, build: Build) -> bool:
@@ -109,7 +110,7 @@ def offered(release: Release, token: str) -> Commands:
     if origin_of(host).each_for_itself or not needing or not found.is_for(this_node(release)):
         return
     receivers = [node for node in needing if node.name != found.host.name]
-    yield from change(FunctionCommand(offer, (found, token, len(receivers)), {}))
+    yield from change(called(offer, found, token, len(receivers)))
 
 
 @operation()
@@ -135,7 +136,7 @@ def present(release: Release, token: str) -> Commands:
     script = image_scripts.receiving(
         tag, content.build, found.layers, found.size, found.address, token
     )
-    yield from change(FunctionCommand(_receive, (script,), {}))
+    yield from change(called(_receive, script))
 
 
 def _receive(state: State, host: Host, script: str) -> bool:
@@ -155,9 +156,9 @@ def withdrawn(release: Release) -> Commands:
     needed = not origin_of(host).each_for_itself and lacking(release, states)
     found = sender(release, states) if needed else None
     if offers:
-        yield from change(FunctionCommand(withdraw, (host.name,), {}))
+        yield from change(called(withdraw, host.name))
     elif found and found.is_for(node):
-        yield from change(FunctionCommand(withdraw, (found.host.name,), {}))
+        yield from change(called(withdraw, found.host.name))
 
 
 @operation()
@@ -174,4 +175,4 @@ def pruned(release: Release) -> Commands:
         name = image.tags[0] if image.tags else image.id[:19]
         show(f"Will remove the image {name}: up to {image.size >> 20} MiB")
     keep = [release.content.build] if release.content.build else []
-    yield from change(FunctionCommand(_receive, (image_scripts.pruning(keep),), {}))
+    yield from change(called(_receive, image_scripts.pruning(keep)))

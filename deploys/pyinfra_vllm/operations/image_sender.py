@@ -92,7 +92,7 @@ def lacking(release: Release, states: States) -> list[Node]:
 
 
 def offer(state: State, host: Host, found: Sender, token: str, receivers: int) -> bool:
-    """Start the unit that sends; to be called as a FunctionCommand."""
+    """Start the unit that sends; a step of an operation."""
     if not found.image:
         return False
     script = image_scripts.sharing(found.image, found.address, token, receivers)
@@ -109,7 +109,7 @@ def offer(state: State, host: Host, found: Sender, token: str, receivers: int) -
 
 
 def withdraw(state: State, host: Host, name: str) -> bool:
-    """Stop the unit that sends on the host ``name``; to be called as a FunctionCommand."""
+    """Stop the unit that sends on the host ``name``; a step of an operation."""
     at = state.inventory.get_host(name)
     run(at, host, StringCommand(f"systemctl stop {SHARE_UNIT} 2>/dev/null; true"))
     return True

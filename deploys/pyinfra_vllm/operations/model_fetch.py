@@ -9,14 +9,14 @@ from __future__ import annotations
 import shlex
 
 from pyinfra import host, state
-from pyinfra.api import FunctionCommand, Host, State, operation
+from pyinfra.api import Host, State, operation
 
 from pyinfra_vllm import model
 from pyinfra_vllm.cluster import Node
 from pyinfra_vllm.facts import survey
 from pyinfra_vllm.node.state import NodeState
 from pyinfra_vllm.operations import transient
-from pyinfra_vllm.operations.common import Commands, change, explained, show
+from pyinfra_vllm.operations.common import Commands, called, change, explained, show
 from pyinfra_vllm.questions import Question, query_of
 
 UNIT = "pyinfra-vllm-fetch"
@@ -38,7 +38,7 @@ def fetched(question: Question, node: Node, endpoint: str | None = None) -> Comm
         return
     for repo, revision in lacking:
         show(f"Will fetch {repo} ({revision or 'main'}) to {node.hf_cache}")
-    yield from change(FunctionCommand(_fetch, (question, node, endpoint), {}))
+    yield from change(called(_fetch, question, node, endpoint))
 
 
 def lacks(question: Question, found: NodeState) -> list[tuple[str, str | None]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from pyinfra import logger
-from pyinfra.api import FunctionCommand, Host, State, StringCommand, operation
+from pyinfra.api import Host, State, StringCommand, operation
 
 from pyinfra_vllm import fabric_proof
 from pyinfra_vllm.agent import paths
@@ -13,6 +13,7 @@ from pyinfra_vllm.fabric_proof import Before
 from pyinfra_vllm.facts import survey
 from pyinfra_vllm.operations.common import (
     Commands,
+    called,
     change,
     explained,
     look,
@@ -39,7 +40,7 @@ def proven(release: Release, before: Mapping[str, Before]) -> Commands:
     """
     node = this_node(release)
     if node.hcas and release.content.gang.size > 1 and node.name in before:
-        yield from change(FunctionCommand(_prove, (release, before[node.name]), {}))
+        yield from change(called(_prove, release, before[node.name]))
 
 
 def _prove(state: State, host: Host, release: Release, before: Before) -> bool:

@@ -8,11 +8,18 @@ from collections.abc import Mapping
 
 import gevent
 from pyinfra import host, logger
-from pyinfra.api import FunctionCommand, Host, State, operation
+from pyinfra.api import Host, State, operation
 
 from pyinfra_vllm import serving
 from pyinfra_vllm.agent import paths
-from pyinfra_vllm.operations.common import Commands, change, explained, look_at_gang, this_node
+from pyinfra_vllm.operations.common import (
+    Commands,
+    called,
+    change,
+    explained,
+    look_at_gang,
+    this_node,
+)
 from pyinfra_vllm.operations.glance import LOG_LINES, Glance, glance_at_all, journal, stop_all
 from pyinfra_vllm.release import Release
 from pyinfra_vllm.starts import is_paused, restart_reasons, serves
@@ -45,7 +52,7 @@ def ready(release: Release, failures: Mapping[str, float] | None = None) -> Comm
     if missing:
         logger.warning(f"{host.print_prefix}not waited for: {', '.join(missing)} can't be reached")
         return
-    yield from change(FunctionCommand(_wait, (release, failures or {}), {}))
+    yield from change(called(_wait, release, failures or {}))
 
 
 def _wait(state: State, host: Host, release: Release, failures: Mapping[str, float]) -> bool:

@@ -7,7 +7,7 @@ import binascii
 import secrets
 from weakref import WeakKeyDictionary
 
-from pyinfra.api import FunctionCommand, Host, State, StringCommand, operation
+from pyinfra.api import Host, State, StringCommand, operation
 
 from pyinfra_vllm import placement
 from pyinfra_vllm.agent import paths
@@ -15,6 +15,7 @@ from pyinfra_vllm.errors import UserError
 from pyinfra_vllm.node.state import NodeState
 from pyinfra_vllm.operations.common import (
     Commands,
+    called,
     change,
     explained,
     look,
@@ -50,7 +51,7 @@ def shared(release: Release) -> Commands:
     ):
         return
     show(f"Will {'copy' if holder else 'make'} the secret {paths.secret(gang.name)}")
-    yield from change(FunctionCommand(_share, (gang.name, holder), {}))
+    yield from change(called(_share, gang.name, holder))
 
 
 def _holder(release: Release, states: dict[str, NodeState]) -> str | None:

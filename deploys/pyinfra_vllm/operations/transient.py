@@ -34,7 +34,7 @@ follow
 def work(host: Host, unit: str, argv: Sequence[str]) -> bool:
     """Run ``argv`` as ``unit`` and show what it says, until it ends; whether it ended well.
 
-    For a FunctionCommand that runs on ``host``. A run of the same unit that goes on is
+    For a step of an operation on ``host``. A run of the same unit that goes on is
     waited for first.
     """
     script = f"unit={unit}\n{_FOLLOW}"
