@@ -37,6 +37,15 @@ def runs(pid: int) -> bool:
         return False
 
 
+def _mount(source: Path, target: Path | None = None) -> dict[str, Any]:
+    return {
+        "source": str(source),
+        "target": str(target or source),
+        "read_only": True,
+        "create": False,
+    }
+
+
 class Node:
     """A node below a folder: state, run and composed roots, a docker, a snapshot."""
 
@@ -66,7 +75,8 @@ class Node:
         self._lay_model()
 
     def _lay_model(self) -> None:
-        hub = self.root / "hub" / "models--a--b"
+        self.hub = self.root / "hub"
+        hub = self.hub / "models--a--b"
         self.snapshot = hub / "snapshots" / REVISION
         self.snapshot.mkdir(parents=True)
         (hub / "blobs").mkdir()
@@ -118,6 +128,7 @@ class Node:
         """Only the files of the release."""
         folder = self.root / paths.releases("main").lstrip("/") / release
         folder.mkdir(parents=True)
+        composed = self.composed.with_name(release)
         document = {
             "schema": 1,
             "gang": "main",
@@ -129,26 +140,17 @@ class Node:
             "container": "vllm-main",
             "labels": {paths.LABEL_GANG: "main", paths.LABEL_RELEASE: release},
             "options": ["--network", "host"],
-            "mounts": [
-                {
-                    "source": str(self.composed),
-                    "target": "/model",
-                    "read_only": True,
-                    "create": False,
-                }
-            ],
+            "mounts": [_mount(self.hub), _mount(composed, self.root / "model")],
             "environ": {"VLLM_HOST_IP": "127.0.0.1"},
             "argv": ["vllm", "serve", "/model", *(["--headless"] if rank else [])],
-            "composed": {"directory": str(self.composed)},
+            "composed": {"directory": str(composed)},
             "api": {"address": "127.0.0.1", "port": self.port, "model": "tiny"},
             "start_timeout": 60,
         }
-        document["composed"] = {"directory": str(self.composed.with_name(release))}
-        document["mounts"][0]["source"] = str(self.composed.with_name(release))  # type: ignore[index]
         (folder / paths.LAUNCH).write_text(json.dumps(document | changes))
         manifest = {
             "schema": 1,
-            "directory": str(self.composed.with_name(release)),
+            "directory": str(composed),
             "sources": [{"repo": "a/b", "revision": REVISION, "snapshot": str(self.snapshot)}],
             "local_files": [{"host": str(self.local), "name": "model.safetensors"}],
         }

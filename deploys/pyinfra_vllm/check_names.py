@@ -30,6 +30,7 @@ NAMES = (
     "hf-cache",
     "model",
     "local-files",
+    "engram",
     "hard-links",
     "ageing",
     "local-caches",

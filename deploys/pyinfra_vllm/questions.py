@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pyinfra_vllm import model, serving
 from pyinfra_vllm.agent import paths
 from pyinfra_vllm.cluster import Node
-from pyinfra_vllm.node.query import Query, SnapshotQuery
+from pyinfra_vllm.node.query import CopyQuery, Query, SnapshotQuery
 from pyinfra_vllm.recipe import Recipe
 
 SHARE_UNIT = "pyinfra-vllm-share"
@@ -33,6 +33,10 @@ def query_of(question: Question, node: Node) -> Query:
     recipe = question.recipe
     composed = recipe.composed_model
     local_files = tuple(local.host for local in composed.local_files) if composed else ()
+    snapshots = tuple(
+        SnapshotQuery(hub=node.hf_cache, repo=repo, revision=revision)
+        for repo, revision in model.repos(recipe)
+    )
     others = (address for address in question.addresses if address != node.fabric_address)
     return Query(
         gang=question.gang,
@@ -48,11 +52,13 @@ def query_of(question: Question, node: Node) -> Query:
             paths.wanted(question.gang),
             paths.paused(question.gang),
         ),
-        snapshots=tuple(
-            SnapshotQuery(hub=node.hf_cache, repo=repo, revision=revision)
-            for repo, revision in model.repos(recipe)
-        ),
+        snapshots=snapshots,
         local_files=local_files,
+        copies=tuple(
+            _copy(recipe, node, host, snapshots)
+            for host in local_files
+            if host.endswith(".safetensors")
+        ),
         mounts=(
             paths.STATE_ROOT,
             paths.CACHE_ROOT,
@@ -67,6 +73,18 @@ def query_of(question: Question, node: Node) -> Query:
         fabric_address=node.fabric_address or None,
         peers=tuple(address for address in others if address),
         peer_port=serving.MASTER_PORT,
+    )
+
+
+def _copy(recipe: Recipe, node: Node, host: str, snapshots: tuple[SnapshotQuery, ...]) -> CopyQuery:
+    share = model.share(recipe, node.rank)
+    first_rows = {layer: tuple(rows) for layer, rows in share.get("first_rows", {}).items()}
+    return CopyQuery(
+        host=host,
+        sources=snapshots,
+        rank=share["rank"],
+        parallel_size=share["parallel_size"],
+        first_rows=tuple(first_rows.items()),
     )
 
 

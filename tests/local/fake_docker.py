@@ -6,12 +6,14 @@ after FAKE_START seconds and exits with the number that the file `exit` holds.
 """
 
 import contextlib
+import ctypes
 import http.server
 import itertools
 import json
 import os
 import pathlib
 import signal
+import subprocess
 import sys
 import threading
 import time
@@ -50,6 +52,8 @@ def run(argv):
         print(f"Conflict. The container name {name} is already in use", file=sys.stderr)
         sys.exit(125)
     labels = options(argv, "--label")
+    if os.geteuid() == 0:
+        mount(options(argv, "--mount"))
     file.write_text(json.dumps({"pid": os.getpid(), "labels": labels, "argv": argv}))
     print("the engine's first line", flush=True)
     signal.signal(signal.SIGTERM, lambda *_: os._exit(143))
@@ -64,6 +68,22 @@ def run(argv):
     code = (STATE / "exit").read_text()
     (STATE / "exit").unlink()
     os._exit(int(code))
+
+
+def mount(wanted):
+    """Bind mounts in a namespace of its own; the file `hidden` names one that is left empty."""
+    ctypes.CDLL(None).unshare(0x00020000)  # CLONE_NEWNS
+    subprocess.run(["mount", "--make-rprivate", "/"], check=True)
+    for fields in wanted:
+        bind = dict(field.partition("=")[::2] for field in fields.split(","))
+        source, target = bind["source"], bind["target"]
+        pathlib.Path(target).mkdir(exist_ok=True)
+        hidden = (STATE / "hidden").exists() and (STATE / "hidden").read_text() == target
+        subprocess.run(["mount", "--bind", source, target], check=True)
+        if hidden:
+            subprocess.run(["mount", "-t", "tmpfs", "none", target], check=True)
+        if "readonly" in bind and not (STATE / "writable").exists():
+            subprocess.run(["mount", "-o", "remount,bind,ro", target], check=True)
 
 
 def ps(argv):
@@ -86,6 +106,15 @@ def end(argv, number):
             os.kill(pid, number)
 
 
+def inspect(argv):
+    if argv[2] != "{{.State.Pid}}":
+        print("false ")
+    elif (CONTAINERS / argv[3]).exists():
+        print(json.loads((CONTAINERS / argv[3]).read_text())["pid"])
+    else:
+        print(0)
+
+
 def main(argv):
     log(*argv)
     if (STATE / "down").exists():
@@ -102,7 +131,7 @@ def main(argv):
     elif argv[0] == "stop":
         end(argv, signal.SIGTERM)
     elif argv[0] == "inspect":
-        print("false ")
+        inspect(argv)
     elif argv[:2] == ["image", "ls"] and (STATE / "image").exists():
         print("sha256:1111")
     elif argv[:2] == ["image", "inspect"]:

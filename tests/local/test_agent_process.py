@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import socket
 from collections.abc import Iterator
 from pathlib import Path
@@ -152,7 +153,8 @@ def test_engine_is_given_the_command_line_of_the_release(node: Node) -> None:
         *["run", "--label", "pyinfra-vllm.start=1", "--pull", "never", "--name", "vllm-main"],
         *["--label", "pyinfra-vllm.gang=main", "--label", f"pyinfra-vllm.release={RELEASE}"],
         *["--log-driver", "none", "--network", "host"],
-        *["--mount", f"type=bind,source={node.composed},target=/model,readonly"],
+        *["--mount", f"type=bind,source={node.hub},target={node.hub},readonly"],
+        *["--mount", f"type=bind,source={node.composed},target={node.root}/model,readonly"],
         *["--env", "VLLM_HOST_IP=127.0.0.1"],
         *["--entrypoint", "vllm", "sha256:1111", "serve", "/model"],
     ]
@@ -182,3 +184,35 @@ def test_agent_replaced_on_disk_keeps_running(node: Node) -> None:
     fresh.rename(node.pyz)
     (node.docker / "image").touch()
     assert node.wait_phase("serving", agent)["agent"] == archive_digest()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root changes what a process sees")
+def test_what_does_not_open_inside_the_container_ends_the_start(node: Node) -> None:
+    node.lay_release()
+    (node.docker / "hidden").write_text(str(node.hub))
+    assert node.start().wait(15) == 1
+    detail = node.status()["last_failure"]["detail"]
+    assert f"{node.root}/model/config.json (a link to {node.snapshot}/config.json)" in detail
+    (node.docker / "hidden").unlink()
+    node.wait_phase("serving", node.start())
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root changes what a process sees")
+def test_mount_that_can_be_written_to_ends_the_start(node: Node) -> None:
+    node.lay_release()
+    (node.docker / "writable").touch()
+    assert node.start().wait(15) == 1
+    detail = node.status()["last_failure"]["detail"]
+    assert f"{node.root}/model can be written to inside the container" in detail
+
+
+def test_link_that_leads_out_of_the_mounts_is_waited_for_and_named(node: Node) -> None:
+    node.lay_release()
+    (node.root / "elsewhere").write_text("{}")
+    (node.snapshot / "extra.json").symlink_to(node.root / "elsewhere")
+    agent = node.start()
+    status = node.wait_phase("waiting", agent)
+    assert f"the container can't open extra.json (it leads to {node.root}/" in status["detail"]
+    assert node.docker_calls("run") == []
+    (node.snapshot / "extra.json").unlink()
+    node.wait_phase("serving", agent)

@@ -80,6 +80,7 @@ def document(rank: int) -> dict[str, Any]:
     local_files = composed.local_files if composed else ()
     device = values["disks"]["/tmp"]["device"]
     values["local_files"] = {local.host: _shard(device) for local in local_files}
+    values["copies"] = {local.host: {"good": "has its rows"} for local in local_files}
     parts = {name: {"ok": True, "value": value} for name, value in values.items()}
     return {**state, **parts, "query": {**state["query"], **query}}
 

@@ -23,6 +23,7 @@ from pyinfra_vllm.agent.events import (
     NotYet,
     Prepare,
     Prepared,
+    Seen,
     Step,
     StopAsked,
     Tick,
@@ -44,6 +45,7 @@ _TWO = replace(_PREPARED, size=2)
 _OLD = Failure(1.0, 9, "old", "died")
 _NAMES = ("rank 0 (a)", "rank 1 (b)")
 _UP = (Tidied(), Wished(_R, None))
+_SERVING = (*_UP, _PREPARED, Seen(""), Completed())
 
 
 def _at(seconds: float) -> Moment:
@@ -117,9 +119,30 @@ def test_worker_without_a_head_says_why() -> None:
 
 
 def test_first_completion_makes_it_serving_and_watched() -> None:
-    state, actions = _after(*_UP, _PREPARED, NotYet("refused"), Completed())
+    state, actions = _after(*_UP, _PREPARED, Seen(""), NotYet("refused"), Completed())
     assert (state.phase, state.last_failure) == ("serving", _OLD)
     assert actions == (Watch(_PREPARED, False, vitals.INTERVAL),)
+
+
+def test_head_serves_only_when_its_model_was_seen_from_inside_the_container() -> None:
+    state, actions = _after(*_UP, _PREPARED, Completed())
+    assert (state.phase, actions) == ("starting", ())
+    state, actions = phases.step(state, Seen(""), _at(5))
+    assert state.phase == "serving"
+    assert actions == (Watch(_PREPARED, False, vitals.INTERVAL),)
+
+
+@pytest.mark.parametrize("rank", [0, 1])
+def test_model_that_does_not_open_inside_the_container_ends_the_start(rank: int) -> None:
+    begun = (Tidied(), Wished(_R, None)) if rank == 0 else (Tidied(),)
+    opened = (_PREPARED,)
+    if rank:
+        want, begin = Said("want", _R), Said("open", _R, _START)
+        opened = (tether_events.Heard(0, want), _TWO, tether_events.Heard(0, begin))  # type: ignore[assignment]
+    state, actions = _after(*begun, *opened, Seen("/model/config.json: no such file"), rank=rank)
+    assert (state.phase, state.detail) == ("failed", "/model/config.json: no such file")
+    assert actions == (Clear(gently=False),)
+    assert state.last_failure is not None and state.last_failure.code == 124
 
 
 def test_head_asks_again_and_says_what_it_got() -> None:
@@ -132,9 +155,9 @@ def test_head_asks_again_and_says_what_it_got() -> None:
 
 @pytest.mark.parametrize("code", [0, 1, 137])
 def test_exit_of_the_engine_is_a_failure_with_any_code(code: int) -> None:
-    state, actions = _after(*_UP, _PREPARED, Completed(), Exited(code))
+    state, actions = _after(*_SERVING, Exited(code))
     assert state.phase == "failed" and actions == (Clear(gently=False),)
-    assert state.last_failure == Failure(1005.0, code, _R, state.detail)
+    assert state.last_failure == Failure(1006.0, code, _R, state.detail)
     _, actions = phases.step(state, Cleared("memory ran out"), _at(9))
     assert actions == (Leave(1),)
 
@@ -155,7 +178,7 @@ def test_head_without_a_completion_in_time_fails() -> None:
     assert actions == (Clear(gently=False),)
 
 
-@pytest.mark.parametrize("events", [(), _UP, (*_UP, _PREPARED), (*_UP, _PREPARED, Completed())])
+@pytest.mark.parametrize("events", [(), _UP, (*_UP, _PREPARED), _SERVING])
 def test_stop_drains_and_leaves_with_0(events: tuple[Event, ...]) -> None:
     state, actions = _after(*events, StopAsked())
     assert (state.phase, actions) == ("stopping", (Clear(gently=True),))
@@ -166,9 +189,9 @@ def test_stop_drains_and_leaves_with_0(events: tuple[Event, ...]) -> None:
 
 def test_pause_drains_and_a_switch_kills_and_neither_is_a_failure() -> None:
     paused = Wished(_R, Hold("paused", "paused by me"))
-    state, actions = _after(*_UP, _PREPARED, Completed(), paused)
+    state, actions = _after(*_SERVING, paused)
     assert (state.phase, actions) == ("stopping", (Clear(gently=True),))
-    state, actions = _after(*_UP, _PREPARED, Completed(), Wished("s" * 64, None))
+    state, actions = _after(*_SERVING, Wished("s" * 64, None))
     assert (state.phase, actions) == ("stopping", (Clear(gently=False),))
     assert state.last_failure == _OLD
 
@@ -189,5 +212,6 @@ def test_words_of_jobs_are_understood() -> None:
     assert heard({"unmet": "x", "release": _R}) == Missing(_R, "x")
     assert heard({"tidied": ""}) == Tidied()
     assert heard({"completed": True, "detail": None}) == Completed()
+    assert heard({"seen": "x"}) == Seen("x")
     assert heard({"cleared": "x"}) == Cleared("x")
     assert heard({"note": "x"}) is None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import json
 import sys
+from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ import pyinfra_vllm.node.collect as collect
 from pyinfra_vllm.errors import UserError
 from pyinfra_vllm.node import NodeState, Query, SnapshotQuery, parse, script
 from pyinfra_vllm.node.collect.main import part_functions
-from pyinfra_vllm.node.script import COLLECT, MODULES
+from pyinfra_vllm.node.script import AGENT, COLLECT, JUDGES, MODULES
 
 A, B = "a" * 64, "b" * 64
 FILE = {"exists": True, "type": "file", "mode": "0644", "sha256": B, "text": "x\n"}
@@ -31,8 +32,8 @@ def document(**parts: Any) -> str:
 def test_a_blank_state_fails_nowhere_but_says_that_nothing_was_read() -> None:
     state = NodeState()
     assert not state.known
-    # A state that was saved before there were secrets has none.
-    assert {*state.failures(), "secrets"} == set(part_functions(Query().model_dump()))
+    # A state that was saved before there were secrets or judged copies has none.
+    assert {*state.failures(), "secrets", "copies"} == set(part_functions(Query().model_dump()))
     assert state.images.value_or(()) == ()
     with pytest.raises(UserError, match="was not read"):
         state.image_of(A)
@@ -167,15 +168,19 @@ def test_the_script_carries_every_module_that_its_modules_import() -> None:
     folder = Path(collect.__path__[0])
     assert {path.stem for path in folder.glob("*.py")} == {*MODULES, "__init__"}
     sent: set[str] = set()
-    for name in MODULES:
-        for node in ast.walk(ast.parse((folder / f"{name}.py").read_text())):
+    for package, name in [*((AGENT, name) for name in JUDGES), *((COLLECT, n) for n in MODULES)]:
+        source = (resources.files(package) / f"{name}.py").read_text()
+        for node in ast.walk(ast.parse(source)):
             for module in imported(node):
                 top = module.partition(".")[0]
                 assert top in sys.stdlib_module_names or module in sent, f"{name}: {module}"
-        sent |= {COLLECT, f"{COLLECT}.{name}"}
+        sent |= {package, f"{package}.{name}"}
 
 
 def imported(node: ast.AST) -> list[str]:
+    if isinstance(node, ast.ImportFrom) and node.level:
+        names = [node.module] if node.module else [alias.name for alias in node.names]
+        return [f"{AGENT}.{name}" for name in names]
     if isinstance(node, ast.ImportFrom):
         return [node.module or ""]
     return [alias.name for alias in node.names] if isinstance(node, ast.Import) else []

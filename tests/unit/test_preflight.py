@@ -10,6 +10,7 @@ import pytest
 from pyinfra_vllm import preflight
 from pyinfra_vllm.check_names import NAMES
 from pyinfra_vllm.cluster import Gang
+from pyinfra_vllm.node.models import SnapshotEntry
 from pyinfra_vllm.preflight.table import FIRST, GANG, NODE
 from unit import gb10
 from unit.gangs import sparks
@@ -37,6 +38,7 @@ def changed(part: str, index: int, **keys: Any) -> dict[str, Any]:
     return {"ports": [{**p, **keys} if n == index else p for n, p in enumerate(ports)]}
 
 
+SHARD = next(iter(gb10.document(1)["local_files"]["value"]))
 CASES: list[tuple[str, str, str, dict[str, Any], str]] = [
     ("fail", "architecture", "system", {"architecture": "x86_64"}, "built for aarch64"),
     ("fail", "compute-capability", "gpus",
@@ -73,6 +75,10 @@ CASES: list[tuple[str, str, str, dict[str, Any], str]] = [
     ("fail", "local-caches", "mounts",
      {"/var/cache/pyinfra-vllm": {"mount_point": "/var/cache", "type": "nfs4", "source": "nas:/c"}},
      "must be the node's own disk"),
+    ("fail", "engram", "copies",
+     {SHARD: {"refused": ["stale: it was copied from blob a; deploys/engram.py makes or tops it up",
+                          "another"]}},
+     f"{SHARD}: stale: it was copied from blob a; pyinfra INVENTORY deploys/engram.py --data"),
     ("fail", "hard-links", "unit", {"protect_system": "strict"}, "ProtectSystem=strict"),
     ("fail", "hard-links", "unit", {"private_tmp": True}, "PrivateTmp"),
     ("warn", "same-system", "docker", {"version": "27.0"}, "28.3.3 on spark-0, spark-2, spark-3"),
@@ -206,3 +212,32 @@ def test_a_dockerd_that_is_silent_on_one_node_leaves_the_other_nodes_checks_alon
     assert [f.sentence for f in found if f.status == "fail"] == [
         "spark-2: images can't be read: dockerd: no answer in 10 s"
     ]
+
+
+def test_file_of_the_cache_that_links_out_of_it_is_named_and_said_how_to_mend() -> None:
+    states = gb10.states()
+    (known,) = states["spark-1"].snapshots.required
+    for target, outside in (
+        ("/data/x", True),
+        ("../../../../../x", True),
+        ("../../blobs/1", False),
+    ):
+        entries = {**known.entries, "x.json": SnapshotEntry(target=target, size=1)}
+        snapshot = known.model_copy(update={"entries": entries})
+        part = states["spark-1"].snapshots.model_copy(update={"value": (snapshot,)})
+        broken = {**states, "spark-1": states["spark-1"].model_copy(update={"snapshots": part})}
+        found = preflight.findings(gb10.RECIPE, sparks(4), gb10.build(), broken)
+        sentences = [f.sentence for f in found if f.check == "model" and f.status == "fail"]
+        assert bool(sentences) == outside
+        assert not outside or f"x.json links to {target}, out of {known.hub}" in sentences[0]
+
+
+def test_copy_that_nobody_judged_is_unknown_and_a_missing_one_is_said_once() -> None:
+    states = gb10.states((2, "local_files", {SHARD: {"exists": False, "type": "missing"}}))
+    judged = states["spark-1"].copies.required
+    value = {path: copy for path, copy in judged.items() if path != SHARD}
+    part = states["spark-1"].copies.model_copy(update={"value": value})
+    states["spark-1"] = states["spark-1"].model_copy(update={"copies": part})
+    found = preflight.findings(gb10.RECIPE, sparks(4), gb10.build(), states)
+    told = [(f.node, f.check, f.status) for f in found if SHARD in f.measured and f.status != "ok"]
+    assert told == [("spark-1", "engram", "unknown"), ("spark-2", "local-files", "fail")]

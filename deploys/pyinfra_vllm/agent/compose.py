@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from . import copies, document, engram, hard_links, links, paths, snapshot
+from . import copies, document, engram, hard_links, launch, links, paths, reach, snapshot
 from .copies import Tell
 from .errors import Unmet
 from .links import Link, Manifest
@@ -39,6 +39,8 @@ def compose(release: Path, tell: Tell = _silent) -> str:
     manifest = manifest_of(release)
     directory = Path(manifest.directory)
     plan = plan_of(manifest)
+    if (release / paths.LAUNCH).exists():
+        reach.check(plan.links, launch.load(release).mounts)
     proven = prove(manifest, plan)
     with _alone(directory.parent):
         if is_right(directory, plan.links):

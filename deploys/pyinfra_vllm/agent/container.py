@@ -82,6 +82,11 @@ def image_of_tag(tag: str) -> list[str]:
     return ["docker", "image", "inspect", "--format", "{{.Id}}", tag]
 
 
+def pid_of(name: str) -> list[str]:
+    """Pid of a container's first process on the node; 0 while it doesn't run."""
+    return ["docker", "inspect", "--format", "{{.State.Pid}}", name]
+
+
 def last_state(container: str) -> list[str]:
     """How a container ended: whether memory ran out, and docker's own error."""
     return ["docker", "inspect", "--format", "{{.State.OOMKilled}} {{.State.Error}}", container]

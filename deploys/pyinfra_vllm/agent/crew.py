@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from typing import Literal
 
 from . import jobs
-from .events import Cleared, Event, Missing, NotYet, Quiet, Sample, Step, Tidied, heard
+from .events import Cleared, Event, Missing, NotYet, Quiet, Sample, Seen, Step, Tidied, heard
 from .jobs import Job, Say
 
-Name = Literal["tidy", "prepare", "ask", "watch", "listen", "clear", "alert"]
+Name = Literal["tidy", "prepare", "look", "ask", "watch", "listen", "clear", "alert"]
 
 
 @dataclass(frozen=True)
@@ -25,6 +25,7 @@ class _Limits:
 _LIMITS: dict[Name, _Limits] = {
     "tidy": _Limits(silence=60.0, whole=90.0),
     "prepare": _Limits(silence=60.0, whole=3600.0),
+    "look": _Limits(silence=120.0, whole=3600.0),
     "watch": _Limits(silence=120.0, whole=150.0),
     "listen": _Limits(silence=20.0, whole=20.0),
     "clear": _Limits(silence=60.0, whole=60.0),
@@ -127,6 +128,7 @@ class Crew:
         answers: dict[str, Event] = {
             "tidy": Tidied(detail),
             "prepare": Missing(job.about, detail),
+            "look": Seen(detail),
             "ask": NotYet(detail),
             "watch": Sample(None, False, False, None, detail),
             "listen": Quiet(None),

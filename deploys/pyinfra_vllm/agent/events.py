@@ -125,6 +125,13 @@ class Quiet:
 
 
 @dataclass(frozen=True)
+class Seen:
+    """The model was looked at from inside the container. ``problem``: what is wrong, or ""."""
+
+    problem: str
+
+
+@dataclass(frozen=True)
 class Exited:
     """The engine, or the docker client it hangs on, is gone."""
 
@@ -151,8 +158,9 @@ class Tick:
 
 
 Event = (
-    Wished | Step | Tidied | Missing | Prepared | Completed | NotYet | Sample | Quiet | Exited
-    | StopAsked | Cleared | Tick | tether_events.Joined | tether_events.Heard | tether_events.Lost
+    Wished | Step | Tidied | Missing | Prepared | Seen | Completed | NotYet | Sample | Quiet
+    | Exited | StopAsked | Cleared | Tick | tether_events.Joined | tether_events.Heard
+    | tether_events.Lost
 )  # fmt: skip
 
 
@@ -239,6 +247,8 @@ def heard(word: dict[str, Any]) -> Event | None:
                 start_timeout=float(word["start_timeout"]),
                 patience=float(word["patience"]),
             )
+        case {"seen": str(problem)}:
+            return Seen(problem)
         case {"completed": True}:
             return Completed()
         case {"completed": False, "detail": str(detail)}:

@@ -26,6 +26,7 @@ from .events import (
     Prepared,
     Quiet,
     Sample,
+    Seen,
     Step,
     StopAsked,
     Tick,
@@ -117,10 +118,12 @@ def _after_start(
             seconds = now.steady - (state.engine_started or now).steady
             text = f"engine exited with code {code}, {seconds:.0f} s after its start"
             return state, tether_events.Over(code, f"{text}, while {state.phase}"), ()
+        case Seen(problem) if problem:
+            return state, tether_events.Over(None, problem), ()
+        case Seen():
+            return _ready(replace(state, seen=True, doing="engine starts"), prepared, now)
         case Completed() if not state.tether.served:
-            state = replace(state, vitals=Vitals(now.steady))
-            watch = Watch(prepared, press=False, delay=vitals.INTERVAL)
-            return state, tether_events.Served(), (watch,)
+            return _ready(replace(state, answered=True), prepared, now)
         case NotYet(detail) if not state.tether.served:
             state = replace(state, doing=f"no completion yet: {detail}")
             return state, None, (Ask(prepared, ASK_AGAIN),)
@@ -134,6 +137,16 @@ def _after_start(
             watch = Watch(prepared, seen.press, delay)
             return replace(state, vitals=seen), over, () if over else (watch,)
     return state, None, ()
+
+
+def _ready(
+    state: State, prepared: Prepared, now: Moment
+) -> tuple[State, tether_events.Event | None, tuple[Action, ...]]:
+    """The head serves once its model was seen from inside and a completion was answered."""
+    if not (state.seen and state.answered):
+        return state, None, ()
+    watch = Watch(prepared, press=False, delay=vitals.INTERVAL)
+    return replace(state, vitals=Vitals(now.steady)), tether_events.Served(), (watch,)
 
 
 def _overdue(state: State, now: Moment) -> tether_events.Event | None:

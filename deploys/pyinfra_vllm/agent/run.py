@@ -9,7 +9,7 @@ import time
 from dataclasses import replace
 from typing import Any
 
-from . import alert, clear, evidence, line, members, phases, prepare, probe, tether
+from . import alert, clear, evidence, inside, line, members, phases, prepare, probe, tether
 from .agenda import Agenda
 from .alert import Alerts
 from .crew import Crew
@@ -189,10 +189,14 @@ class Agent:
         trouble = prepare.move_current(self._gang, self._state.release or "")
         if trouble:
             self._report.log(trouble)
-        return self._engine.start(argv, start.number)
+        failed = self._engine.start(argv, start.number)
+        if not failed:
+            work = functools.partial(inside.look, self._gang, self._state.release or "")
+            self._crew.start("look", work)
+        return failed
 
     def _clear(self, gently: bool) -> None:
-        for name in ("tidy", "prepare", "ask", "watch", "listen", "clear"):
+        for name in ("tidy", "prepare", "look", "ask", "watch", "listen", "clear"):
             self._crew.dismiss(name)
         self._drains = gently and self._engine.was_started
         if not self._drains:

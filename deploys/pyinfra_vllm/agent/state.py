@@ -20,6 +20,7 @@ class State:
     """Everything that decides what comes next. ``names``: of the nodes, by rank, for people.
 
     ``wished``: the head's wish. ``talked_at``: steady seconds of the engine's last line.
+    ``seen``: the model, from inside the container; ``answered``: a first completion.
     """
 
     phase: Phase
@@ -31,6 +32,8 @@ class State:
     hold: Hold | None = None
     prepared: Prepared | None = None
     engine_started: Moment | None = None
+    seen: bool = False
+    answered: bool = False
     last_failure: Failure | None = None
     stop_asked: bool = False
     trouble: str = ""

@@ -17,6 +17,21 @@ class SnapshotQuery(BaseModel):
     revision: str | None = None
 
 
+class CopyQuery(BaseModel):
+    """A local copy of an Engram shard, the snapshots that may have the shard, and whose rows.
+
+    ``first_rows``: (layer, first row of every rank), where the recipe has a split of its own.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    host: str
+    sources: tuple[SnapshotQuery, ...]
+    rank: int
+    parallel_size: int
+    first_rows: tuple[tuple[str, tuple[int, ...]], ...] = ()
+
+
 class Query(BaseModel):
     """What to look at beside the machine itself. Paths are absolute and as the node sees them.
 
@@ -41,6 +56,7 @@ class Query(BaseModel):
     files: tuple[str, ...] = ()
     snapshots: tuple[SnapshotQuery, ...] = ()
     local_files: tuple[str, ...] = ()
+    copies: tuple[CopyQuery, ...] = ()
     composed: tuple[str, ...] = ()
     disks: tuple[str, ...] = (paths.STATE_ROOT, "/tmp", "/var/tmp")
     api_port: int | None = None

@@ -8,6 +8,7 @@ from importlib import resources
 from pyinfra_vllm.node.query import Query
 
 COLLECT = "pyinfra_vllm.node.collect"
+AGENT = "pyinfra_vllm.agent"
 # In the order of their imports: each knows only those before it.
 MODULES = (
     "parts",
@@ -17,6 +18,7 @@ MODULES = (
     "engine",
     "system",
     "cache",
+    "copies",
     "gang",
     "listeners",
     "network",
@@ -29,6 +31,19 @@ MODULES = (
     "peers",
     "main",
 )
+
+JUDGES = (
+    "errors",
+    "document",
+    "ranges",
+    "holes",
+    "safetensors",
+    "side_manifest",
+    "shares",
+    "content",
+    "engram",
+)
+"""Modules of the agent that judge local copies; sent when there are some."""
 
 # Must be readable for any python3: an old one has to get as far as its message.
 _BOOTSTRAP = """\
@@ -50,7 +65,8 @@ def script(query: Query) -> str:
 
     It is ASCII, as the encoding of the node's session is unknown.
     """
-    return f"QUERY = {query.model_dump_json()!a}\n{_modules()}{_bootstrap()}"
+    modules = _modules(bool(query.copies))
+    return f"QUERY = {query.model_dump_json()!a}\n{modules}{_bootstrap()}"
 
 
 def _bootstrap() -> str:
@@ -58,9 +74,13 @@ def _bootstrap() -> str:
 
 
 @cache
-def _modules() -> str:
+def _modules(with_judges: bool) -> str:
     """The modules as (name, source); empty parents make their imports of each other work."""
-    folder = resources.files(COLLECT)
     parents = [(COLLECT.rsplit(".", up)[0], "__path__ = []") for up in (2, 1, 0)]
-    sources = [(f"{COLLECT}.{name}", (folder / f"{name}.py").read_text()) for name in MODULES]
-    return f"MODULES = {[*parents, *sources]!a}\n"
+    judges = [(AGENT, "__path__ = []"), *_sources(AGENT, JUDGES)] if with_judges else []
+    return f"MODULES = {[*parents, *judges, *_sources(COLLECT, MODULES)]!a}\n"
+
+
+def _sources(package: str, names: tuple[str, ...]) -> list[tuple[str, str]]:
+    folder = resources.files(package)
+    return [(f"{package}.{name}", (folder / f"{name}.py").read_text()) for name in names]

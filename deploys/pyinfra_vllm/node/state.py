@@ -14,6 +14,7 @@ from pyinfra_vllm.node.models import (
     Clock,
     Composed,
     Container,
+    Copy,
     Disk,
     Docker,
     FileState,
@@ -65,6 +66,7 @@ class NodeState(Model):
     files: Part[dict[str, FileState]] = Part[dict[str, FileState]]()
     snapshots: Part[tuple[Snapshot, ...]] = Part[tuple[Snapshot, ...]]()
     local_files: Part[dict[str, PathState]] = Part[dict[str, PathState]]()
+    copies: Part[dict[str, Copy]] = Part[dict[str, Copy]](ok=True, value={})
     composed: Part[dict[str, Composed]] = Part[dict[str, Composed]]()
     listeners: Part[tuple[Listener, ...]] = Part[tuple[Listener, ...]]()
     interfaces: Part[tuple[Interface, ...]] = Part[tuple[Interface, ...]]()

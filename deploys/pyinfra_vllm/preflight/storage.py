@@ -1,8 +1,7 @@
-"""Checks of files: the model in the cache, local copies, hard links, disks."""
+"""Checks of file systems: the cache, hard links, ageing, room on disks."""
 
 from __future__ import annotations
 
-from pyinfra_vllm import model
 from pyinfra_vllm.agent import paths
 from pyinfra_vllm.node.models import PathState
 from pyinfra_vllm.preflight.finding import GIB, Place, Results, fail, gib, ok, unknown, warn
@@ -21,40 +20,6 @@ def hf_cache(place: Place) -> Results:
     mount = place.state.mounts.value_or({}).get(hub)
     shown = f" on {mount.source} ({mount.type})" if mount else ""
     yield ok(f"{hub} is there{shown}")
-
-
-def snapshot(place: Place) -> Results:
-    """Every repository of the model is in the cache, with all its files."""
-    hub = place.node.hf_cache
-    for repo, pin in model.repos(place.recipe):
-        found = place.state.snapshot(repo, pin)
-        fetch = f"hf download {repo} --cache-dir {hub}" + (f" --revision {pin}" if pin else "")
-        if found is None or not found.hub_exists:
-            continue
-        if not found.exists or found.revision is None:
-            yield fail(f"{repo} is not in {hub}", "", f"deploys/model.py fetches it, or {fetch}")
-        elif not found.complete:
-            first = found.missing[0] if found.missing else "all files"
-            yield fail(
-                f"{found.path} is incomplete, {len(found.missing)} missing ({first})", "",
-                f"fetch the rest: {fetch}",
-            )  # fmt: skip
-        else:
-            yield ok(f"{repo} at {found.revision[:12]}, {len(found.entries)} files")
-
-
-def local_files(place: Place) -> Results:
-    """The node's own copies are plain files: a hard link is the copy itself."""
-    composed = place.recipe.composed_model
-    for local in composed.local_files if composed else ():
-        found = place.state.local_file(local.host)
-        if found is None:
-            make = "pyinfra INVENTORY deploys/engram.py --data recipe=NAME makes Engram copies"
-            yield fail(f"{local.host} is missing (composed_model.local_files)", "", make)
-        elif found.type != "file":
-            yield fail(f"{local.host} is a {found.type}", "a plain file is needed for a hard link")
-        else:
-            yield ok(f"{local.host}, {gib(found.allocated)} on disk")
 
 
 def hard_links(place: Place) -> Results:
@@ -99,8 +64,8 @@ def ageing(place: Place) -> Results:
     aged = [rule for rule in place.state.ageing.required if rule.age and rule.type[0] not in "xX"]
     exempt = [rule.path for rule in place.state.ageing.required if rule.type[0] in "xX"]
     for local in composed.local_files if composed else ():
-        rule = next((r for r in aged if _is_below(local.host, r.path)), None)
-        if rule and not any(_is_below(local.host, path) for path in (*kept, *exempt)):
+        rule = next((r for r in aged if is_below(local.host, r.path)), None)
+        if rule and not any(is_below(local.host, path) for path in (*kept, *exempt)):
             folder = local.host.rpartition("/")[0]
             yield warn(
                 f"{local.host} is below {rule.path}, where files older than {rule.age} go", "",
@@ -110,7 +75,8 @@ def ageing(place: Place) -> Results:
     yield ok("nothing of the gang's is aged away")
 
 
-def _is_below(path: str, folder: str) -> bool:
+def is_below(path: str, folder: str) -> bool:
+    """Whether ``path`` is ``folder`` or in it, as text."""
     return path == folder or path.startswith(folder.rstrip("/") + "/")
 
 

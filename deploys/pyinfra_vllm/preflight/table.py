@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pyinfra_vllm.preflight import docker, fabric, gang, gpu, machine, storage
+from pyinfra_vllm.preflight import docker, fabric, gang, gpu, machine, model_files, storage
 from pyinfra_vllm.preflight.finding import Check
 
 FIRST = (
@@ -37,8 +37,9 @@ NODE = (
     Check("ports", "the head listens there", ("listeners",), fabric.ports),
     Check("clock", "logs and leases", ("system",), machine.clock),
     Check("hf-cache", "vllm_hf_cache", ("snapshots",), storage.hf_cache),
-    Check("model", "the recipe's model", ("snapshots",), storage.snapshot),
-    Check("local-files", "composed_model.local_files", ("local_files",), storage.local_files),
+    Check("model", "the recipe's model", ("snapshots",), model_files.snapshot),
+    Check("local-files", "composed_model.local_files", ("local_files",), model_files.local_files),
+    Check("engram", "a hole reads as zeros", ("copies", "local_files"), model_files.engram),
     Check("hard-links", "link(2): EXDEV", ("local_files", "disks", "unit"), storage.hard_links),
     Check("ageing", "tmpfiles.d(5)", ("ageing",), storage.ageing),
     Check("local-caches", "caches break when shared", ("mounts",), storage.local_caches),

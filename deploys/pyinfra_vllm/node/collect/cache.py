@@ -29,7 +29,7 @@ def snapshot(hub: str, repo: str, revision: str | None) -> Document:
     """
     home = os.path.join(hub, "models--" + repo.replace("/", "--"))
     commit = _commit(home, revision)
-    path = os.path.join(home, "snapshots", commit) if commit else None
+    path = snapshot_folder(hub, repo, revision)
     exists = path is not None and os.path.isdir(path)
     entries = {name: _entry(file) for name, file in walk(path)} if path else {}
     lacking = [name for name, entry in entries.items() if entry["size"] is None]
@@ -44,6 +44,13 @@ def snapshot(hub: str, repo: str, revision: str | None) -> Document:
         "entries": entries,
         "missing": sorted({*lacking, *_unlisted_shards(path, entries)} if path else lacking),
     }
+
+
+def snapshot_folder(hub: str, repo: str, revision: str | None) -> str | None:
+    """Where the snapshot lies, or would; None when no ref names a commit."""
+    home = os.path.join(hub, "models--" + repo.replace("/", "--"))
+    commit = _commit(home, revision)
+    return os.path.join(home, "snapshots", commit) if commit else None
 
 
 def _commit(home: str, revision: str | None) -> str | None:

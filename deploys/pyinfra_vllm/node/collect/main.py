@@ -12,6 +12,7 @@ from typing import Any
 
 from pyinfra_vllm.node.collect import (
     cache,
+    copies,
     docker,
     files,
     gang,
@@ -47,6 +48,7 @@ def part_functions(query: Document) -> dict[str, Callable[[], object]]:
         "files": partial(files.files, query["files"]),
         "snapshots": partial(cache.snapshots, query["snapshots"]),
         "local_files": partial(files.local_files, query["local_files"]),
+        "copies": partial(copies.copies, query["copies"]),
         "composed": partial(files.composed, query["composed"]),
         "listeners": partial(listeners.listeners, query["ports"]),
         "interfaces": network.interfaces,
@@ -72,6 +74,7 @@ def subjects(query: Document) -> dict[str, str]:
         "gpus": "nvidia-smi",
         "snapshots": f"the file system of {', '.join(hubs)}",
         "local_files": f"the file system of {', '.join(query['local_files'])}",
+        "copies": f"the file system of {', '.join([*hubs, *query['local_files']])}",
     }
 
 

@@ -4,6 +4,7 @@ from pyinfra_vllm.node.models.docker import Bind, Container, Docker, Image
 from pyinfra_vllm.node.models.files import (
     Composed,
     ComposedEntry,
+    Copy,
     FileState,
     PathState,
     Snapshot,
@@ -31,6 +32,7 @@ __all__ = [
     "Composed",
     "ComposedEntry",
     "Container",
+    "Copy",
     "Disk",
     "Docker",
     "FileState",

@@ -61,6 +61,13 @@ class Snapshot(Model):
         return self.exists and bool(self.entries) and not self.missing
 
 
+class Copy(Model):
+    """A local copy of an Engram shard. ``refused``: what this rank would read wrong, and why."""
+
+    refused: tuple[str, ...] = ()
+    good: str = ""
+
+
 class ComposedEntry(Model):
     type: FileType
     target: str | None = None
