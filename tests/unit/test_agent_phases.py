@@ -18,6 +18,7 @@ from pyinfra_vllm.agent.events import (
     Hold,
     Launch,
     Leave,
+    Listen,
     Missing,
     Moment,
     NotYet,
@@ -85,7 +86,8 @@ def test_missing_precondition_is_waited_for_without_limit_and_counts_as_no_failu
 def test_head_alone_starts_the_engine_and_asks_for_a_completion() -> None:
     state, actions = _after(*_UP, Missing(_R, "nas"), _PREPARED)
     assert (state.phase, state.engine_started) == ("starting", _at(4))
-    assert actions == (Launch(_PREPARED, _START), Ask(_PREPARED, phases.ASK_AGAIN))
+    asks = (Ask(_PREPARED, phases.ASK_AGAIN), Listen(phases.LISTEN_AGAIN))
+    assert actions == (Launch(_PREPARED, _START), *asks)
 
 
 def test_head_of_two_waits_for_the_other_by_name() -> None:
