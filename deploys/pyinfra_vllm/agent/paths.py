@@ -118,6 +118,11 @@ def status_file(gang: str) -> str:
     return f"{RUN_ROOT}/{gang}/status.json"
 
 
+def lock(gang: str) -> str:
+    """On the head: which operator changes the gang now. Gone after a boot, as its holder's work."""
+    return f"{RUN_ROOT}/{gang}.lock"
+
+
 def composed_root(gang: str) -> str:
     """Folder of the gang's composed models, one folder a release."""
     return f"{COMPOSED_ROOT}/{gang}"

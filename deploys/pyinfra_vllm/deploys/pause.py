@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import datetime
-import getpass
-import socket
 
-from pyinfra import host
+from pyinfra import host, state
 from pyinfra.api import deploy
 
+from pyinfra_vllm import gang_lock
 from pyinfra_vllm.cluster import MAIN
+from pyinfra_vllm.operations import lock
 from pyinfra_vllm.operations import pause as operations
 
 
@@ -21,10 +21,13 @@ def pause(why: str | None = None) -> None:
     """
     if host.data.get("vllm_rank") != 0:
         return
+    gang = str(host.data.vllm_gang)
+    lock.guard(state, host, gang, host.name, "pause")
     operations.paused(
         name="Gang: paused",
-        gang=str(host.data.vllm_gang),
-        who=f"{getpass.getuser()}@{socket.gethostname()}",
+        gang=gang,
+        who=gang_lock.me().rpartition(":")[0],
         when=datetime.datetime.now().astimezone().isoformat(timespec="seconds"),
         why=str(why or host.data.get("why") or "no reason given"),
     )
+    lock.released(name="Gang: lock given back")

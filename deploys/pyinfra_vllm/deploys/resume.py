@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from pyinfra import host
+from pyinfra import host, state
 from pyinfra.api import deploy
 
 from pyinfra_vllm.cluster import MAIN
+from pyinfra_vllm.operations import lock
 from pyinfra_vllm.operations import pause as operations
 
 
@@ -15,5 +16,9 @@ def resume() -> None:
 
     Ends a pause, and lets a head try again that gave up. Only the head is touched.
     """
-    if host.data.get("vllm_rank") == 0:
-        operations.resumed(name="Gang: resumed", gang=str(host.data.vllm_gang))
+    if host.data.get("vllm_rank") != 0:
+        return
+    gang = str(host.data.vllm_gang)
+    lock.guard(state, host, gang, host.name, "resume")
+    operations.resumed(name="Gang: resumed", gang=gang)
+    lock.released(name="Gang: lock given back")

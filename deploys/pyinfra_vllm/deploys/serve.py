@@ -14,6 +14,7 @@ from pyinfra_vllm.operations import (
     composed_model,
     gang,
     image,
+    lock,
     members,
     rdma,
     ready,
@@ -45,6 +46,14 @@ def serve(recipe: str | None = None) -> None:
         return
     watched.serves(new)
 
+    lock.guard(
+        state,
+        host,
+        new.content.gang.name,
+        new.content.gang.head.name,
+        f"serve {new.content.recipe_name}",
+    )
+
     # install: nothing that serves is touched
     tag = new.content.recipe.docker_image
     if build:
@@ -70,3 +79,4 @@ def serve(recipe: str | None = None) -> None:
     ready.ready(name="Gang: ready", release=new, failures=wanted.failures)
     rdma.proven(name="Gang: speaks over RDMA", release=new, before=wanted.before)
     image.pruned(name="Image: unused ones removed", release=new)
+    lock.released(name="Gang: lock given back")

@@ -7,12 +7,13 @@ from pyinfra.api import operation
 from pyinfra_vllm import placement
 from pyinfra_vllm.agent import paths
 from pyinfra_vllm.agent_archive import archive, archive_digest
-from pyinfra_vllm.operations.common import Commands, change, explained, look, place, show
+from pyinfra_vllm.operations.common import Commands, change, look, place, show
+from pyinfra_vllm.operations.lock import changing
 from pyinfra_vllm.release import Release
 
 
 @operation()
-@explained
+@changing
 def installed(release: Release) -> Commands:
     """The agent that belongs to this version of the project, after its own test on the node.
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import contextmanager
 from functools import wraps
 from typing import Concatenate
 
@@ -129,6 +130,23 @@ def run(
     return at.run_shell_command(command, print_output=print_output, **arguments)
 
 
+_SILENT: set[str] = set()
+
+
+@contextmanager
+def silent(at: Host) -> Iterator[None]:
+    """Nothing is shown of what would change on a host: it is looked at again."""
+    _SILENT.add(at.name)
+    try:
+        yield
+    finally:
+        _SILENT.discard(at.name)
+
+
+def _shows() -> bool:
+    return bool(state.config.DIFF) and host.name not in _SILENT
+
+
 def show_file(
     path: str, found: FileState | None, desired: str, mode: int, before: FileState | None = None
 ) -> None:
@@ -153,7 +171,7 @@ def show_diff(path: str, current: str | None, desired: str, before: str | None =
     """
     if listener := told.to(host.state):
         listener.hears_diff(path, current, desired, before)
-    if not state.config.DIFF:
+    if not _shows():
         return
     verb = "create" if current is None else "modify"
     host.log(f"Will {verb} {format_text(path, bold=True)}", logger.info)
@@ -167,5 +185,5 @@ def show(message: str) -> None:
     """Print one line about what will change, where --diff is set."""
     if listener := told.to(host.state):
         listener.hears(message)
-    if state.config.DIFF:
+    if _shows():
         host.log(message, logger.info)

@@ -6,12 +6,13 @@ from pyinfra.api import StringCommand, operation
 
 from pyinfra_vllm.agent import paths
 from pyinfra_vllm.changes import composed_differences
-from pyinfra_vllm.operations.common import Commands, change, explained, look, show, this_node
+from pyinfra_vllm.operations.common import Commands, change, look, show, this_node
+from pyinfra_vllm.operations.lock import changing
 from pyinfra_vllm.release import Release
 
 
 @operation()
-@explained
+@changing
 def linked(release: Release) -> Commands:
     """The directory that is mounted as the model, as the release's manifest says.
 

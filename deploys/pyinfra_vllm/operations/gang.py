@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pyinfra import logger
+from pyinfra import host, logger
 from pyinfra.api import Host, State, StringCommand, operation
 
 from pyinfra_vllm import placement
@@ -18,6 +18,7 @@ from pyinfra_vllm.operations.common import (
     show,
     this_node,
 )
+from pyinfra_vllm.operations.lock import changing, confirm
 from pyinfra_vllm.release import FILE_MODE, Release
 from pyinfra_vllm.starts import changed_secret, next_wish, predates, restart_reasons, wish
 
@@ -41,7 +42,7 @@ def _gate(state: State, host: Host, members: set[str]) -> bool:
 
 
 @operation()
-@explained
+@changing
 def started(release: Release) -> Commands:
     """The head wants this release, and the unit runs on every node.
 
@@ -58,6 +59,7 @@ def started(release: Release) -> Commands:
     leads = this_node(release).rank == 0
     renewed = leads and changed_secret(release, states) and wish(release, here).release
     if leads and reason:
+        confirm(host)
         show(f"Will ask for release {release.digest[:12]}: {reason}")
         text = next_wish(release, here)
         yield from change(place([placement.file(paths.wanted(gang), text, FILE_MODE)]))

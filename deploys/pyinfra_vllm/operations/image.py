@@ -38,6 +38,7 @@ from pyinfra_vllm.operations.image_sender import (
     sender,
     withdraw,
 )
+from pyinfra_vllm.operations.lock import changing
 from pyinfra_vllm.questions import SHARE_UNIT_FILE
 from pyinfra_vllm.release import Release
 
@@ -81,7 +82,7 @@ def _build(state: State, host: Host, at: str, build: Build) -> bool:
 
 
 @operation()
-@explained
+@changing
 def loaded(release: Release) -> Commands:
     """The node has the image from the archive or registry that the inventory names, if it does.
 
@@ -97,7 +98,7 @@ def loaded(release: Release) -> Commands:
 
 
 @operation()
-@explained
+@changing
 def offered(release: Release, token: str) -> Commands:
     """The node that has the image offers it, while another node lacks it.
 
@@ -114,7 +115,7 @@ def offered(release: Release, token: str) -> Commands:
 
 
 @operation()
-@explained
+@changing
 def present(release: Release, token: str) -> Commands:
     """The image of the build digest is on this node, with the same content as on the others.
 
@@ -145,7 +146,7 @@ def _receive(state: State, host: Host, script: str) -> bool:
 
 
 @operation()
-@explained
+@changing
 def withdrawn(release: Release) -> Commands:
     """Nothing is offered any more.
 
@@ -162,7 +163,7 @@ def withdrawn(release: Release) -> Commands:
 
 
 @operation()
-@explained
+@changing
 def pruned(release: Release) -> Commands:
     """No image of ours is left that neither a release nor a container on the node uses.
 

@@ -10,18 +10,18 @@ from pyinfra_vllm.changes import file_is_right
 from pyinfra_vllm.operations.common import (
     Commands,
     change,
-    explained,
     look,
     place,
     show_file,
     this_node,
 )
+from pyinfra_vllm.operations.lock import changing
 from pyinfra_vllm.release import FILE_MODE, Release
 from pyinfra_vllm.unit_files import members_text
 
 
 @operation()
-@explained
+@changing
 def known(release: Release) -> Commands:
     """Every node knows its rank and where the others are; running agents read it at their start.
 

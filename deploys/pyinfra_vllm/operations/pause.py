@@ -10,11 +10,13 @@ from pyinfra.api import StringCommand, operation
 from pyinfra_vllm import placement
 from pyinfra_vllm.agent import paths
 from pyinfra_vllm.operations.common import Commands, place
+from pyinfra_vllm.operations.lock import changing
 
 _MODE = 0o644
 
 
 @operation()
+@changing
 def paused(gang: str, who: str, when: str, why: str) -> Commands:
     """The head holds back all starts, over reboots too, until it is resumed.
 
@@ -27,6 +29,7 @@ def paused(gang: str, who: str, when: str, why: str) -> Commands:
 
 
 @operation(is_idempotent=False)
+@changing
 def resumed(gang: str) -> Commands:
     """The head starts the gang again; a release that it gave up on is tried again.
 

@@ -13,18 +13,18 @@ from pyinfra_vllm.node.state import NodeState
 from pyinfra_vllm.operations.common import (
     Commands,
     change,
-    explained,
     look,
     place,
     show,
     show_file,
     this_node,
 )
+from pyinfra_vllm.operations.lock import changing
 from pyinfra_vllm.release import FILE_MODE, Release
 
 
 @operation()
-@explained
+@changing
 def staged(release: Release) -> Commands:
     """All files of the release in its own directory; what serves now is not touched.
 

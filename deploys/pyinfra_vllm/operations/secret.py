@@ -17,13 +17,13 @@ from pyinfra_vllm.operations.common import (
     Commands,
     called,
     change,
-    explained,
     look,
     look_at_gang,
     place,
     run,
     show,
 )
+from pyinfra_vllm.operations.lock import changing
 from pyinfra_vllm.release import Release
 
 MODE = 0o600
@@ -32,7 +32,7 @@ _FRESH: WeakKeyDictionary[State, dict[str, bytes]] = WeakKeyDictionary()
 
 
 @operation()
-@explained
+@changing
 def shared(release: Release) -> Commands:
     """All nodes have the same secret: made once when no rank has one, else copied.
 

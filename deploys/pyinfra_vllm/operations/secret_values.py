@@ -7,12 +7,13 @@ from pyinfra.api import operation
 
 from pyinfra_vllm import placement, secret_values
 from pyinfra_vllm.agent.secret_values import file
-from pyinfra_vllm.operations.common import Commands, change, explained, look, place, show
+from pyinfra_vllm.operations.common import Commands, change, look, place, show
+from pyinfra_vllm.operations.lock import changing
 from pyinfra_vllm.release import Release
 
 
 @operation()
-@explained
+@changing
 def placed(release: Release) -> Commands:
     """Values that only root can read; names are shown, values never.
 

@@ -7,13 +7,14 @@ from pyinfra.api import StringCommand, operation
 from pyinfra_vllm import placement
 from pyinfra_vllm.agent import paths
 from pyinfra_vllm.changes import file_is_right
-from pyinfra_vllm.operations.common import Commands, change, explained, look, place, show, show_file
+from pyinfra_vllm.operations.common import Commands, change, look, place, show, show_file
+from pyinfra_vllm.operations.lock import changing
 from pyinfra_vllm.release import FILE_MODE, Release
 from pyinfra_vllm.unit_files import unit_files
 
 
 @operation()
-@explained
+@changing
 def installed(release: Release) -> Commands:
     """Unit file and tmpfiles rules in place, the unit enabled; nothing is started or stopped.
 

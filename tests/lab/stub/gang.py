@@ -48,7 +48,21 @@ class Gang:
 
     def apply(self, file: str, *data: str) -> str:
         """Run a deploy file of the project; its output."""
-        done = subprocess.run(
+        run = self.begin(file, *data)
+        output = run.communicate()[0]
+        assert run.returncode == 0, output[-3000:]
+        return output
+
+    def fails(self, file: str, *data: str) -> str:
+        """Run a deploy file that must fail; its output."""
+        run = self.begin(file, *data)
+        output = run.communicate()[0]
+        assert run.returncode == 1, output[-3000:]
+        return output
+
+    def begin(self, file: str, *data: str) -> subprocess.Popen[str]:
+        """A deploy file of the project that runs."""
+        return subprocess.Popen(
             [
                 str(Path(sys.executable).with_name("pyinfra")), "-y",
                 str(ROOT / "inventory" / "lab.py"),
@@ -56,13 +70,16 @@ class Gang:
                 *(word for pair in data for word in ("--data", pair)),
             ],
             cwd=HERE,
-            env={**os.environ, "PYINFRA_VLLM_LAB": self.layout.name},
-            capture_output=True,
+            env={
+                **os.environ,
+                "PYINFRA_VLLM_LAB": self.layout.name,
+                "PYINFRA_PROGRESS": "off",
+            },
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
             text=True,
-            check=False,
         )  # fmt: skip
-        assert done.returncode == 0, done.stderr[-3000:]
-        return done.stderr
 
     def set_pace(self) -> None:
         """All waits of the agents shorter, by one drop-in of their unit."""
