@@ -11,19 +11,22 @@ from typing import Any
 
 from . import paths
 from .jobs import Say
+from .last_request import last_request
 
 KEPT = 10
 """Starts of which evidence is kept."""
 _LINES = 60
+_WIDTH = 500
 _SECONDS = 5.0
-_REQUEST = re.compile(r'"(?:GET|POST|PUT|DELETE) (/[^ "]*) HTTP')
-_NOT_A_REQUEST = ("/health", "/metrics", "/v1/models", "/ping")
+_SEARCHED = 1000
+"""Lines in which the last request is looked for: tracebacks of many processes follow it."""
 
 
 def keep(gang: str, about: dict[str, Any]) -> None:
     """Write one file for the start that ``about`` tells of, and remove the oldest."""
-    lines = last_lines()
-    document = {"schema": 1, **about, "last_request": last_request(lines), "lines": lines}
+    lines = last_lines(most=_SEARCHED)
+    kept = [line[:_WIDTH] for line in lines[-_LINES:]]
+    document = {"schema": 1, **about, "last_request": last_request(lines), "lines": kept}
     folder = paths.here(paths.evidence(gang))
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     (folder / f"start-{about['start']:06d}-{about['nonce'][:8]}.json").write_text(
@@ -34,7 +37,7 @@ def keep(gang: str, about: dict[str, Any]) -> None:
         path.unlink()
 
 
-def last_lines(form: str = "cat") -> list[str]:
+def last_lines(form: str = "cat", most: int = _LINES) -> list[str]:
     """The last lines that this run of the unit has left in the journal, in journalctl's form."""
     invocation = os.environ.get("INVOCATION_ID", "")
     if not invocation:
@@ -42,7 +45,7 @@ def last_lines(form: str = "cat") -> list[str]:
     argv = [
         "journalctl", "--no-pager", "--quiet",
         "--output", form,
-        "--lines", str(_LINES),
+        "--lines", str(most),
         f"_SYSTEMD_INVOCATION_ID={invocation}",
     ]  # fmt: skip
     try:
@@ -51,7 +54,7 @@ def last_lines(form: str = "cat") -> list[str]:
         )
     except (OSError, subprocess.TimeoutExpired):
         return []
-    return [line[:500] for line in done.stdout.splitlines()]
+    return done.stdout.splitlines()
 
 
 AGENT_LINE = "^(preparing|waiting|paused|starting|serving|failed|stopping|start [0-9]+): "
@@ -66,12 +69,3 @@ def quiet(say: Say) -> None:
         say(quiet=max(0.0, time.time() - float(told[-1][0])))
     except (IndexError, ValueError):
         say(quiet=None)
-
-
-def last_request(lines: list[str]) -> str | None:
-    """The kind of the last request that the access log names; looks at health are none."""
-    for line in reversed(lines):
-        found = _REQUEST.search(line)
-        if found and not found[1].startswith(_NOT_A_REQUEST):
-            return found[1]
-    return None

@@ -23,6 +23,8 @@ from .tether import Tether
 from .wire import Broken, Role, Session
 
 _REDIAL = pace.seconds(1.0)
+_REFUSAL = 60.0
+"""Seconds between two journal lines about connections refused to one rank's address."""
 _MOST_STRANGERS = 16
 """Connections that have proven nothing yet; one more, and the oldest is dropped."""
 
@@ -45,6 +47,7 @@ class Lines:
         self._lines: list[Line] = []
         self._listener: socket.socket | None = None
         self._dial_at = 0.0
+        self._refusal_at: dict[int, float] = {}
         self.trouble = ""
 
     def open(self) -> None:
@@ -103,8 +106,15 @@ class Lines:
         if self._role == "worker":
             self.trouble = why
         elif not line.joined:
-            self._log(f"a connection from {self._members.name(line.rank)} was refused: {why}")
+            self._refused(line.rank, why)
         return [tether_events.Lost(line.rank, why)] if line.joined else []
+
+    def _refused(self, rank: int, why: str) -> None:
+        """Say it, but let nobody fill the journal."""
+        now = time.monotonic()
+        if now >= self._refusal_at.get(rank, 0.0):
+            self._refusal_at[rank] = now + _REFUSAL
+            self._log(f"a connection from {self._members.name(rank)} was refused: {why}")
 
     def _accept(self) -> None:
         assert self._listener is not None

@@ -18,6 +18,7 @@ _FREE = 64 << 20
 _DEFAULT_SHARE = 0.9
 """vLLM's own default for ``--gpu-memory-utilization``."""
 _SECONDS = 20.0
+_DROP_CACHES = Path("/proc/sys/vm/drop_caches")
 
 
 def check_disks(folders: Iterable[str]) -> None:
@@ -50,7 +51,7 @@ def check(launch: Launch, meminfo: Path = Path("/proc/meminfo")) -> None:
     known = _meminfo(meminfo)
     needed_bytes = int(needed * known["MemTotal"]) + _GIB
     if known["MemFree"] < needed_bytes:
-        Path("/proc/sys/vm/drop_caches").write_text("1")
+        _DROP_CACHES.write_text("1")
         known = _meminfo(meminfo)
     if known["MemAvailable"] < needed_bytes:
         raise Unmet(

@@ -8,6 +8,7 @@ import json
 from . import memory, pace
 from .events import Address
 from .jobs import Say
+from .last_request import PROBE
 
 
 def complete(api: Address, key: str | None, seconds: float) -> str | None:
@@ -19,7 +20,7 @@ def complete(api: Address, key: str | None, seconds: float) -> str | None:
         headers["Authorization"] = f"Bearer {key}"
     connection = http.client.HTTPConnection(address, port, timeout=seconds)
     try:
-        connection.request("POST", "/v1/completions", body, headers)
+        connection.request("POST", f"/v1/completions{PROBE}", body, headers)
         response = connection.getresponse()
         answer = response.read()
     except (OSError, http.client.HTTPException) as error:

@@ -11,8 +11,9 @@ from pyinfra_vllm.agent import paths
 from ..stub.gang import UNIT, Gang
 
 LATE = 30.0
-PROBE = 900.0 + 60.0
-"""Seconds (at pace 1) until a silent break, and a hang, is seen."""
+PROBE = 900.0 + 60.0 + 60.0
+NOTICED = 5.0
+"""Seconds (at pace 1) until a silent break is seen, a hang, and by vLLM a dead engine core."""
 
 
 @dataclass(frozen=True)
@@ -93,7 +94,8 @@ def _powered(*ranks: int) -> Callable[[Gang], None]:
 
 FAULTS: dict[str, Fault] = {
     "kill -9 of a worker's engine": Fault(lambda gang: gang.kill_engine(2)),
-    "kill -9 of the head's engine": Fault(lambda gang: gang.kill_engine(0)),
+    "kill -9 of the head's engine": Fault(lambda gang: gang.kill_engine(0), unseen=NOTICED),
+    "kill -9 of the API server only": Fault(lambda gang: gang.kill_command(0)),
     "kill -9 of a worker's agent": Fault(lambda gang: _agent(gang, 1, "KILL")),
     "kill -9 of the head's agent": Fault(lambda gang: _agent(gang, 0, "KILL")),
     "kill of a container": Fault(lambda gang: gang.look(3, "docker kill vllm-main") and None),

@@ -16,15 +16,18 @@ def test_pause_outlives_a_reboot_is_no_drift_and_ends_with_resume(gang: Gang) ->
     gang.each(f"systemctl start {UNIT}")
     before = int(gang.wait_serving(0, 60)["start"])
     text = gang.complete()
-    gang.apply("pause.py", "why=new cables")
-    _wait_paused(gang)
-    assert "new cables" in gang.status()["detail"] and "root@" in gang.status()["detail"]
-    assert gang.look(1, "docker ps -q") == ""
-    gang.reboot(0)
-    _wait_paused(gang)
-    assert re.search(r"Grand total +(\d+) +- +- +\1 ", gang.deploy("stub-4x"))
-    assert gang.status()["phase"] == "paused"
-    gang.apply("resume.py")
+    try:
+        gang.apply("pause.py", "why=new cables")
+        _wait_paused(gang)
+        assert "new cables" in gang.status()["detail"] and "root@" in gang.status()["detail"]
+        assert gang.look(1, "docker ps -q") == ""
+        gang.reboot(0)
+        _wait_paused(gang)
+        assert re.search(r"Grand total +(\d+) +- +- +\1 ", gang.deploy("stub-4x"))
+        assert gang.status()["phase"] == "paused"
+        gang.apply("resume.py")
+    finally:
+        gang.ask(0, "rm -f /var/lib/pyinfra-vllm/main/paused")
     assert gang.wait_serving(before, 60)["start"] == before + 1
     assert gang.complete() == text
 

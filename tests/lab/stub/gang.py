@@ -22,14 +22,17 @@ HERE = Path(__file__).parent
 ROOT = HERE.parents[2]
 UNIT = "vllm-main"
 _DROP_IN = f"/etc/systemd/system/{UNIT}.service.d/pace.conf"
+_COMMAND = "init=$(docker inspect -f '{{.State.Pid}}' vllm-main); command=$(pgrep -P $init)"
+_ALL = "docker top vllm-main -eo pid | tail -n +2 | tr -d ' '"
 
 
 @dataclass(frozen=True)
 class Gang:
-    """``pace``: the factor on all waits of the agents."""
+    """``pace``: the factor on all waits of the agents; ``start``: seconds a start may take."""
 
     layout: Layout
     pace: float
+    start: float = 60
 
     def ask(self, rank: int, command: str) -> str:
         return ssh.ask(self.layout, self.layout.machines[rank], command).strip()
@@ -109,6 +112,18 @@ class Gang:
         with urllib.request.urlopen(request, timeout=seconds) as answer:
             return str(json.load(answer)["choices"][0]["text"])
 
+    def metrics(self) -> dict[str, str]:
+        """The engine's own metrics by name; of those with labels, all that are told."""
+        url = f"http://{self.layout.machines[0].address}:8000/metrics"
+        with urllib.request.urlopen(url, timeout=10) as answer:
+            lines = [line for line in answer.read().decode().splitlines() if line[:1] != "#"]
+        found: dict[str, str] = {}
+        for line in lines:
+            name, _, value = line.rpartition(" ")
+            name = name.partition("{")[0]
+            found[name] = f"{found.get(name, '')} {value}".strip()
+        return found
+
     def wait_serving(self, after: int, seconds: float) -> dict[str, Any]:
         """The head's status once it serves in a start later than ``after``."""
         end = time.monotonic() + seconds
@@ -125,9 +140,12 @@ class Gang:
         return f"$(systemctl show -p MainPID --value {unit})"
 
     def kill_engine(self, rank: int, signal: str = "KILL") -> None:
-        """Signal to every process of the engine but docker's own init."""
-        init = "$(docker inspect -f '{{.State.Pid}}' vllm-main)"
-        self.ask(rank, f"pkill -{signal} -P {init}")
+        """Signal to the engine: all that runs below the command of the container."""
+        self.ask(rank, f"{_COMMAND}; kill -{signal} $({_ALL} | grep -vxF -e $init -e $command)")
+
+    def kill_command(self, rank: int, signal: str = "KILL") -> None:
+        """Signal to the command of the container alone: on the head the API server."""
+        self.ask(rank, f"{_COMMAND}; kill -{signal} $command")
 
     def power_cut(self, *ranks: int) -> None:
         for rank in ranks:
