@@ -34,6 +34,7 @@ OPERATIONS: Mapping[str, Consequence] = {
     "ready.ready": "watch",
     "rdma.proven": "watch",
     "image.pruned": "quiet",
+    "lock.released": "watch",
 }
 """Operation, by module and function -> its consequence. Staging lays down what no running
 engine reads; what is quiet is read by running agents, or by systemd."""

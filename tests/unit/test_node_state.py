@@ -32,8 +32,9 @@ def document(**parts: Any) -> str:
 def test_a_blank_state_fails_nowhere_but_says_that_nothing_was_read() -> None:
     state = NodeState()
     assert not state.known
-    # A state that was saved before there were secrets or judged copies has none.
-    assert {*state.failures(), "secrets", "copies"} == set(part_functions(Query().model_dump()))
+    # A state that was saved before there were these parts has none of them.
+    later = {"secrets", "copies", "past", "metrics"}
+    assert {*state.failures(), *later} == set(part_functions(Query().model_dump()))
     assert state.images.value_or(()) == ()
     with pytest.raises(UserError, match="was not read"):
         state.image_of(A)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pyinfra_vllm import catalog, image
 from pyinfra_vllm.cli._session import session
@@ -12,6 +12,9 @@ from pyinfra_vllm.cluster import MAIN, Gang, gang_of
 from pyinfra_vllm.errors import UserError
 from pyinfra_vllm.node import NodeState, Query
 from pyinfra_vllm.questions import Question, merged, query_of
+
+if TYPE_CHECKING:
+    from pyinfra.api import State
 
 
 @dataclass
@@ -24,12 +27,19 @@ class Read:
     silent: dict[str, str] = field(default_factory=dict)
 
 
-def read(inventory: str, recipe: str | None = None, ask_password: bool = False) -> Read:
+def read(inventory: str, recipe: str | None = None, password: str | None = None) -> Read:
     """Ask all nodes of all gangs, for one recipe or for every one that fits the gang.
 
-    ``ask_password``: the password of sudo is asked for at the terminal, once. UserError
-    for a wrong inventory or recipe.
+    ``password``: of sudo. UserError for a wrong inventory or recipe.
     """
+    found, queries = asked(inventory, recipe)
+    with session(inventory, list(queries), sudo=password) as (state, _):
+        ask(state, queries, found)
+    return found
+
+
+def asked(inventory: str, recipe: str | None = None) -> tuple[Read, dict[str, Query]]:
+    """What is to be asked of each node, before any is reached. UserError as for :func:`read`."""
     from pyinfra_vllm.cli import _inventory
 
     data = _inventory.hosts(inventory)
@@ -40,8 +50,21 @@ def read(inventory: str, recipe: str | None = None, ask_password: bool = False) 
     }
     if not queries:
         raise UserError(f"inventory {inventory}: no host has a vllm_rank")
-    _ask(inventory, queries, ask_password, found)
-    return found
+    return found, queries
+
+
+def ask(state: State, queries: Mapping[str, Query], found: Read) -> None:
+    """Ask the hosts that are connected; ``found`` is told what they say."""
+    from pyinfra_vllm.facts import survey
+
+    reached = [host for host in state.inventory if host.connected]
+    results = survey.each_state(state, reached, lambda host: queries[host.name])
+    for name in queries:
+        value = results.get(name, "can't be reached (see above)")
+        if isinstance(value, NodeState):
+            found.states[name] = value
+        else:
+            found.silent[name] = str(value)
 
 
 def _gang_names(data: Mapping[str, Mapping[str, Any]]) -> list[str]:
@@ -78,17 +101,3 @@ def build_of(found: catalog.Found) -> image.Build | None:
     if recipe.docker_image_dir is None:
         return None
     return image.build_of(recipe.docker_image_dir, recipe.build_profile, recipe.docker_image)
-
-
-def _ask(inventory: str, queries: Mapping[str, Query], password: bool, found: Read) -> None:
-    with session(inventory, list(queries), ask_password=password) as (state, _):
-        from pyinfra_vllm.facts import survey
-
-        reached = [host for host in state.inventory if host.connected]
-        results = survey.each_state(state, reached, lambda host: queries[host.name])
-    for name in queries:
-        value = results.get(name, "can't be reached (see above)")
-        if isinstance(value, NodeState):
-            found.states[name] = value
-        else:
-            found.silent[name] = str(value)

@@ -20,18 +20,18 @@ _UNREACHED = "it can't be reached"
 
 
 def plan(
-    inventory: str, recipe: str, limit: Sequence[str] | None = None, ask_password: bool = False
+    inventory: str, recipe: str, limit: Sequence[str] | None = None, password: str | None = None
 ) -> Plan:
     """What ``pyinfra INVENTORY deploys/recipe.py --data recipe=RECIPE`` would do now.
 
     UserError for an inventory that can't be read and a limit that nothing matches; what a
     deploy refuses is in the plan.
     """
-    with session(inventory, limit, {"recipe": recipe}, ask_password) as (state, notes):
+    with session(inventory, limit, {"recipe": recipe}, password) as (state, notes):
         from pyinfra_vllm.facts import told
 
         listener = told.listen(state)
-        gangs = [_gang(state, listener, name, hosts) for name, hosts in _by_gang(state).items()]
+        gangs = [of_gang(state, listener, name, hosts) for name, hosts in by_gang(state).items()]
         lost = {host.name: _UNREACHED for host in state.inventory if host in state.failed_hosts}
     return Plan(
         schema=1,
@@ -43,7 +43,7 @@ def plan(
     )
 
 
-def _by_gang(state: State) -> dict[str, list[Host]]:
+def by_gang(state: State) -> dict[str, list[Host]]:
     """The hosts that can be asked, by gang, in inventory order."""
     found: dict[str, list[Host]] = {}
     for host in state.inventory:
@@ -52,7 +52,13 @@ def _by_gang(state: State) -> dict[str, list[Host]]:
     return found
 
 
-def _gang(state: State, listener: Told, name: str, hosts: list[Host]) -> GangPlan | None:
+def of_gang(
+    state: State, listener: Told, name: str, hosts: list[Host], recipe: str | None = None
+) -> GangPlan | None:
+    """The plan of one gang for its hosts, None where none of them is a node of the recipe.
+
+    ``recipe`` None: the one that the hosts' data names.
+    """
     from pyinfra.api.exceptions import PyinfraError
     from pyinfra.context import ctx_host
 
@@ -63,7 +69,7 @@ def _gang(state: State, listener: Told, name: str, hosts: list[Host]) -> GangPla
     try:
         for host in hosts:
             with ctx_host.use(host):
-                serve()
+                serve(recipe=recipe)
         about = _about(state, name, hosts)
         changes = together(change for host in hosts for change in _changes(state, listener, host))
     except PyinfraError as refusal:

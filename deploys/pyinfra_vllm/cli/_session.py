@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import logging
 import re
 from collections.abc import Iterator, Sequence
@@ -20,6 +21,17 @@ if TYPE_CHECKING:
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 
 
+def add_password(parser: argparse.ArgumentParser) -> None:
+    """The option that :func:`password` looks at."""
+    text = "ask for sudo's password, once"
+    parser.add_argument("--same-sudo-password", action="store_true", help=text)
+
+
+def password(args: argparse.Namespace) -> str | None:
+    """Of sudo, asked for at the terminal where the command line says so."""
+    return getpass("sudo password: ") if args.same_sudo_password else None
+
+
 class Notes(logging.Handler):
     """Warnings and errors that pyinfra and our operations log, as plain text."""
 
@@ -36,18 +48,17 @@ def session(
     inventory: str,
     limit: Sequence[str] | None = None,
     data: dict[str, Any] | None = None,
-    ask_password: bool = False,
+    sudo: str | None = None,
 ) -> Iterator[tuple[State, Notes]]:
     """Connected to the hosts that ``limit`` names (host, pattern or group; None: to all).
 
-    ``data`` wins over the inventory's. It is in the stage *prepare*, where nothing can be
-    changed. Hosts that can't be reached are in ``state.failed_hosts``. UserError for an
-    inventory that can't be read, or a limit that no host matches.
+    ``data`` wins over the inventory's; ``sudo`` is its password. It is in the stage *prepare*,
+    where nothing can be changed. Hosts that can't be reached are in ``state.failed_hosts``.
+    UserError for an inventory that can't be read, or a limit that no host matches.
     """
     from pyinfra_vllm.cli import _inventory
 
     _inventory.check_file(inventory)
-    password = getpass("sudo password: ") if ask_password else None
     # Importing pyinfra's command line patches the standard library: only when it is needed.
     from pyinfra import logger
     from pyinfra.api import Config, State
@@ -63,7 +74,7 @@ def session(
     state, config = State(check_for_changes=False), Config()
     state.cwd = str(Path.cwd())
     with ctx_state.use(state), ctx_config.use(config):
-        _own_config(config, password)
+        _own_config(config, sudo)
         hosts = _inventory.made(inventory, data)
         state.init(hosts, config, initial_limit=limited(hosts, limit))
         with ctx_inventory.use(hosts):
@@ -78,14 +89,14 @@ def session(
                 disconnect_all(state)
 
 
-def _own_config(config: Any, password: str | None) -> None:
+def _own_config(config: Any, sudo: str | None) -> None:
     """``config.py`` of the working directory counts, as for pyinfra itself."""
     from pyinfra_cli.util import exec_file
 
     if Path("config.py").is_file():
         exec_file("config.py")
-    if password:
-        config.SUDO_PASSWORD = password
+    if sudo:
+        config.SUDO_PASSWORD = sudo
     config.DIFF = True
 
 

@@ -7,6 +7,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pyinfra_vllm.cli import _session
+
 if TYPE_CHECKING:
     from pyinfra_vllm.cli._nodes import Read
 
@@ -23,9 +25,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     facts.add_argument(
         "--save", metavar="DIR", help="write DIR/HOST.json for each node; inventory/ci.py reads it"
     )
-    facts.add_argument(
-        "--same-sudo-password", action="store_true", help="ask for sudo's password, once"
-    )
+    _session.add_password(facts)
     facts.set_defaults(run=run)
 
 
@@ -33,7 +33,7 @@ def run(args: argparse.Namespace) -> int:
     from pyinfra_vllm import overview
     from pyinfra_vllm.cli import _nodes
 
-    found = _nodes.read(args.inventory, args.recipe, args.same_sudo_password)
+    found = _nodes.read(args.inventory, args.recipe, _session.password(args))
     for line in overview.table(found.states, found.silent):
         print(line)
     if args.recipe:

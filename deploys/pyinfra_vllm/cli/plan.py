@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 
+from pyinfra_vllm.cli import _session
+
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     text = "say what a deploy of the recipe would change, and what that costs; changes nothing"
@@ -22,9 +24,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     shape = plan.add_mutually_exclusive_group()
     shape.add_argument("--json", action="store_true", help="the plan as a document")
     shape.add_argument("--markdown", action="store_true", help="for a pull request's comment")
-    plan.add_argument(
-        "--same-sudo-password", action="store_true", help="ask for sudo's password, once"
-    )
+    _session.add_password(plan)
     plan.set_defaults(run=run)
 
 
@@ -32,7 +32,7 @@ def run(args: argparse.Namespace) -> int:
     from pyinfra_vllm import plan_text
     from pyinfra_vllm.cli import _plan
 
-    found = _plan.plan(args.inventory, args.recipe, args.limit, args.same_sudo_password)
+    found = _plan.plan(args.inventory, args.recipe, args.limit, _session.password(args))
     if args.json:
         print(found.model_dump_json(by_alias=True, indent=1))
     elif args.markdown:

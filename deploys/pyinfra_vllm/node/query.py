@@ -40,6 +40,7 @@ class Query(BaseModel):
     ``ports`` are those that listeners are looked for on, the API's among them. ``peers`` are
     the other nodes' fabric addresses, which are tried at ``peer_port``. ``asked`` is the
     controller's clock when it asks. ``deadline`` is the time in seconds that each part has.
+    ``metrics`` are the seconds between two looks at the engine's metrics; None: no look.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -69,6 +70,7 @@ class Query(BaseModel):
     asked: float | None = None
     fabric_address: str | None = None
     deadline: float = 10.0
+    metrics: float | None = None
 
     @model_validator(mode="before")
     @classmethod

@@ -29,6 +29,8 @@ MODULES = (
     "kernel",
     "leftovers",
     "peers",
+    "past",
+    "metrics",
     "main",
 )
 

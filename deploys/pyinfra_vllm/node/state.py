@@ -24,7 +24,9 @@ from pyinfra_vllm.node.models import (
     Interface,
     Leftovers,
     Listener,
+    Metrics,
     Mount,
+    Past,
     PathState,
     Peer,
     Pending,
@@ -80,6 +82,8 @@ class NodeState(Model):
     engines: Part[tuple[Process, ...]] = Part[tuple[Process, ...]]()
     ageing: Part[tuple[Rule, ...]] = Part[tuple[Rule, ...]]()
     leftovers: Part[Leftovers] = Part[Leftovers]()
+    past: Part[Past] = Part[Past](ok=True, value=Past())
+    metrics: Part[Metrics | None] = Part[Metrics | None](ok=True)
     received: float | None = None
     assumed: bool = False
 

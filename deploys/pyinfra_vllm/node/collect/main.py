@@ -20,8 +20,10 @@ from pyinfra_vllm.node.collect import (
     kernel,
     leftovers,
     listeners,
+    metrics,
     mounts,
     network,
+    past,
     peers,
     rdma,
     secret_file,
@@ -62,6 +64,8 @@ def part_functions(query: Document) -> dict[str, Callable[[], object]]:
         "engines": leftovers.engines,
         "ageing": leftovers.ageing,
         "leftovers": partial(leftovers.leftovers, root, query["unit_root"], query["composed_root"]),
+        "past": partial(past.past, root, name),
+        "metrics": partial(metrics.metrics, root, name, query.get("metrics")),
     }
 
 
@@ -72,6 +76,7 @@ def subjects(query: Document) -> dict[str, str]:
         **dict.fromkeys(("docker", "images", "containers"), "dockerd"),
         "unit": "systemd",
         "gpus": "nvidia-smi",
+        "metrics": "the engine",
         "snapshots": f"the file system of {', '.join(hubs)}",
         "local_files": f"the file system of {', '.join(query['local_files'])}",
         "copies": f"the file system of {', '.join([*hubs, *query['local_files']])}",

@@ -23,6 +23,7 @@ from pyinfra_vllm.node.models.gang import (
 from pyinfra_vllm.node.models.gpu import Gpu, GpuProcess, Gpus
 from pyinfra_vllm.node.models.machine import Clock, Disk, Mount, Pending, Process, Rule, System
 from pyinfra_vllm.node.models.network import Gid, Interface, Listener, Peer, Rdma, RdmaPort
+from pyinfra_vllm.node.models.past import Ended, Metrics, Past, Switch
 
 __all__ = [
     "Agent",
@@ -35,6 +36,7 @@ __all__ = [
     "Copy",
     "Disk",
     "Docker",
+    "Ended",
     "FileState",
     "GangFolder",
     "Gid",
@@ -46,7 +48,9 @@ __all__ = [
     "LastFailure",
     "Leftovers",
     "Listener",
+    "Metrics",
     "Mount",
+    "Past",
     "PathState",
     "Peer",
     "Pending",
@@ -58,6 +62,7 @@ __all__ = [
     "SecretFile",
     "Snapshot",
     "SnapshotEntry",
+    "Switch",
     "System",
     "Unit",
 ]

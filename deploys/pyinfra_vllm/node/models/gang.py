@@ -91,6 +91,9 @@ class AgentStatus(Model):
     engine_started: float | None = None
     last_failure: LastFailure | None = None
     start: int | None = None
+    switch: int = 0
+    passed: str = ""
+    note: str = ""
 
 
 class Agent(Model):

@@ -1,0 +1,91 @@
+"""Commands that read the logs of a gang's nodes, on all of them at the same time."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pyinfra_vllm import journal
+from pyinfra_vllm.cli import _inventory
+from pyinfra_vllm.cli._session import session
+from pyinfra_vllm.cluster import MAIN
+from pyinfra_vllm.errors import UserError
+
+if TYPE_CHECKING:
+    from pyinfra.api import Host, State
+
+_SECONDS = 30
+
+
+@dataclass(frozen=True)
+class Ranks:
+    """The nodes of a gang that answer, by rank, and the names of those that don't."""
+
+    state: State
+    gang: str
+    hosts: dict[int, Host]
+    silent: tuple[str, ...]
+
+    def entries(self, command: str) -> list[journal.Entry]:
+        """What ``command`` prints everywhere, by time."""
+        printed = self._run(command)
+        return journal.interleaved(journal.entries(rank, printed[rank]) for rank in printed)
+
+    def first_failure(self) -> list[str]:
+        """The last lines of the rank that went first."""
+        found = self._run(journal.last_evidence(self.gang))
+        documents = {rank: "\n".join(lines) for rank, lines in found.items()}
+        return journal.first_failure(documents, {r: host.name for r, host in self.hosts.items()})
+
+    def follow(self, command: str) -> None:
+        """Print what ``command`` prints as it comes, with the node's name, until it is stopped."""
+        import gevent
+        from pyinfra.api.output import set_echo
+
+        set_echo(lambda line=None, **_: print(line, flush=True))
+        jobs = [gevent.spawn(self._ask, host, command, True) for host in self.hosts.values()]
+        gevent.joinall(jobs)
+
+    def _run(self, command: str) -> dict[int, list[str]]:
+        import gevent
+
+        jobs = {
+            rank: gevent.spawn(self._ask, host, command, False) for rank, host in self.hosts.items()
+        }
+        gevent.joinall(list(jobs.values()))
+        return {rank: job.get() for rank, job in jobs.items()}
+
+    def _ask(self, host: Host, command: str, shown: bool) -> list[str]:
+        from pyinfra.api import StringCommand
+
+        from pyinfra_vllm.facts.reach import connector_arguments
+
+        arguments = connector_arguments(self.state, host, host)
+        arguments.update({"_timeout": None if shown else _SECONDS})
+        _, output = host.run_shell_command(StringCommand(command), print_output=shown, **arguments)
+        return list(output.stdout_lines)
+
+
+@contextmanager
+def ranks(
+    inventory: str, gang: str, wanted: Sequence[int] | None, sudo: str | None
+) -> Iterator[Ranks]:
+    """The connected nodes of a gang; UserError when the inventory has none of these ranks."""
+    data = _inventory.hosts(inventory)
+    members = {
+        name: values["vllm_rank"]
+        for name, values in data.items()
+        if "vllm_rank" in values and values.get("vllm_gang", MAIN) == gang
+    }
+    named = {name: rank for name, rank in members.items() if not wanted or rank in wanted}
+    if not named:
+        raise UserError(f"inventory {inventory}: gang {gang} has no such rank, or no node at all")
+    with session(inventory, list(named), sudo=sudo) as (state, _):
+        reached = {named[host.name]: host for host in state.inventory if host.connected}
+        silent = tuple(name for name in named if named[name] not in reached)
+        if silent:
+            print(f"no answer: {', '.join(silent)}", file=sys.stderr)
+        yield Ranks(state, gang, dict(sorted(reached.items())), silent)
