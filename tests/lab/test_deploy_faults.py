@@ -12,6 +12,7 @@ import pytest
 from .commands import pyinfra
 from .conftest import Lab
 from .healing.faults import FAULTS
+from .healing.harmless import HARMLESS, withstand
 from .healing.matrix import heal
 from .stub.gang import Gang
 
@@ -44,3 +45,9 @@ def real(lab: Lab) -> Iterator[Gang]:
 )
 def test_gang_with_the_real_engine_heals_from(real: Gang, name: str) -> None:
     print(f"\n{heal(real, name)}")
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("name", HARMLESS)
+def test_gang_with_the_real_engine_serves_on_without_a_restart(real: Gang, name: str) -> None:
+    withstand(real, name)

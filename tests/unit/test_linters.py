@@ -27,6 +27,11 @@ def lint(*argv: str, given: bytes | None = None) -> None:
     assert ran.returncode == 0, (ran.stdout + ran.stderr).decode()
 
 
+def test_steps_of_operations_are_made_in_one_place_that_explains_errors() -> None:
+    files = (ROOT / "deploys").rglob("*.py")
+    assert [path.name for path in files if "FunctionCommand(" in path.read_text()] == ["common.py"]
+
+
 def shell_scripts() -> list[str]:
     files = [path for folder in CODE for path in (ROOT / folder).rglob("*") if path.is_file()]
     return sorted(str(path.relative_to(ROOT)) for path in files if is_shell(path))

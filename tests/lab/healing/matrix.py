@@ -40,10 +40,10 @@ def heal(gang: Gang, name: str) -> Healed:
     fault = FAULTS[name]
     text, before = serving(gang)
     fault.hurt(gang)
-    began = time.monotonic()
+    began = time.time()
     try:
         status = gang.wait_serving(before, 2 * gang.start + 2 * fault.unseen * gang.pace)
-        seconds = time.monotonic() - began
+        seconds = max(0.0, status["since"] - began)  # nodes of a lab have this machine's clock
         assert gang.complete() == text
         after = gang.status()["start"]
         assert before < after <= before + fault.starts, "more than one start"

@@ -131,7 +131,7 @@ class Gang:
             status = self.status()
             if status.get("phase") == "serving" and status["start"] > after:
                 return status
-            time.sleep(0.2)
+            time.sleep(max(0.5, 2 * self.pace))  # a look costs the processor of the engines
         every = "\n".join(f"rank {rank}: {self.status(rank)}" for rank in range(4))
         log = self.look(0, f"journalctl -q -o cat -n 40 -u {UNIT}")
         raise AssertionError(f"not serving after {seconds:.0f} s\n{every}\n{log}")
