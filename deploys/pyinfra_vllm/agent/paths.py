@@ -19,6 +19,7 @@ COMPOSED_ROOT = "/tmp/composed-models"
 ENGRAM_ROOT = "/var/tmp/engram-local"
 AGENT = "/usr/local/lib/pyinfra-vllm/agent.pyz"
 UNIT_ROOT = "/etc/systemd/system"
+TEXTFILES = "/var/lib/prometheus/node-exporter"
 TMPFILES = "/etc/tmpfiles.d/pyinfra-vllm.conf"
 
 LABEL_BUILD = "pyinfra-vllm.build"
@@ -121,6 +122,16 @@ def status_file(gang: str) -> str:
 def lock(gang: str) -> str:
     """On the head: which operator changes the gang now. Gone after a boot, as its holder's work."""
     return f"{RUN_ROOT}/{gang}.lock"
+
+
+def metrics(gang: str) -> str:
+    """For node_exporter, where Debian's package looks; only when that folder is there."""
+    return f"{TEXTFILES}/pyinfra-vllm-{gang}.prom"
+
+
+def metrics_aside(gang: str) -> str:
+    """For node_exporter, when its own folder isn't there; gone after a boot."""
+    return f"{RUN_ROOT}/{gang}/metrics.prom"
 
 
 def composed_root(gang: str) -> str:

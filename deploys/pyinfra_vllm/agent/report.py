@@ -10,6 +10,7 @@ from . import status
 from .notify import Notifier
 from .state import State
 from .status import Failure, Status
+from .textfile import Textfile
 
 _REPEAT = 60.0
 """Seconds between two journal lines that say the same while something is waited for."""
@@ -24,6 +25,8 @@ class Report:
         self._digest = digest
         self._notifier = Notifier()
         self._fed = 0.0
+        self._textfile = Textfile(gang)
+        self._trouble = ""
         self._written: Status | None = None
         self._said: tuple[str, float] = ("", 0.0)
 
@@ -65,6 +68,10 @@ class Report:
     def _show(self, document: Status) -> None:
         self._feed()
         self._repeat(document)
+        trouble = self._textfile.tell(document)
+        if trouble and trouble != self._trouble:
+            self.log(trouble)
+        self._trouble = trouble
         if document == self._written:
             return
         self._notifier.status(f"{document.phase}: {document.detail}")
