@@ -30,7 +30,7 @@ from weakref import WeakKeyDictionary
 import gevent
 from gevent.lock import RLock
 from pyinfra import host, logger, state
-from pyinfra.api import FunctionCommand, Host, State, StringCommand, operation
+from pyinfra.api import Host, State, StringCommand, operation
 from pyinfra.api.command import PyinfraCommand
 from pyinfra.api.state import BaseStateCallback
 from pyinfra.connectors.util import remove_any_sudo_askpass_file
@@ -40,7 +40,7 @@ from pyinfra_vllm.errors import UserError
 from pyinfra_vllm.facts import survey
 from pyinfra_vllm.facts.reach import connector_arguments
 from pyinfra_vllm.gang_lock import COMMAND, RENEW_EVERY, Lock
-from pyinfra_vllm.operations.common import Commands, explained, silent
+from pyinfra_vllm.operations.common import Commands, called, explained, silent
 
 P = ParamSpec("P")
 
@@ -222,9 +222,9 @@ def released() -> Commands:
     """The gang's lock is given back, where this run has it."""
     found = of(host)
     if found and found.held:
-        # pyinfra takes the result only of a function with exactly these parameters.
-        def give_back(state: State, host: Host) -> bool:
-            found.release()
-            return True
+        yield called(_give_back, found)
 
-        yield FunctionCommand(give_back, (), {})
+
+def _give_back(state: State, host: Host, found: Guard) -> bool:
+    found.release()
+    return True
