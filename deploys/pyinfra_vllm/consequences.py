@@ -30,9 +30,11 @@ OPERATIONS: Mapping[str, Consequence] = {
     "unit.installed": "quiet",
     "arguments.checked": "watch",
     "gang.gate": "watch",
+    "gang.joined": "restart",
     "gang.started": "restart",
     "ready.ready": "watch",
     "rdma.proven": "watch",
+    "release.pruned": "quiet",
     "image.pruned": "quiet",
     "lock.released": "watch",
 }

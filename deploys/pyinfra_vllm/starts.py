@@ -8,7 +8,8 @@ worth going on after it gave up.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from pyinfra_vllm import secret_values
@@ -18,38 +19,82 @@ from pyinfra_vllm.node.models import AgentStatus
 from pyinfra_vllm.node.state import NodeState
 from pyinfra_vllm.release import Release
 
+EARLIER = 3
+"""So many releases that served before the previous one are remembered."""
+
 
 @dataclass(frozen=True)
 class Wish:
-    """``wanted.json`` of the head. ``switch`` counts what operators have asked for."""
+    """``wanted.json`` of the head, as :mod:`.agent.wish` describes it."""
 
     release: str | None
     previous: str | None
     switch: int
+    earlier: tuple[str, ...] = ()
+    on_trial: bool = False
+    """Whether it was asked for with a time limit; not whether that is over."""
 
 
-def wish(release: Release, head: NodeState) -> Wish:
+@dataclass(frozen=True)
+class Order:
+    """How a release is asked for. ``seconds``: allowed until the first completion.
+
+    ``about``: ``kind``, ``by``, ``recipe`` and ``image`` for the history. ``lease``: seconds
+    for which it is only lent, None to keep it.
+    """
+
+    seconds: int
+    about: Mapping[str, Any] = field(default_factory=dict)
+    lease: int | None = None
+
+
+def wish(gang: str, head: NodeState) -> Wish:
     """What the head is to serve now; nothing where the file is missing or broken."""
-    found = head.file(paths.wanted(release.content.gang.name))
+    found = head.file(paths.wanted(gang))
     try:
         known: dict[str, Any] = json.loads(found.text or "") if found else {}
-        return Wish(known.get("release"), known.get("previous"), int(known.get("switch", 0)))
+        return Wish(
+            known.get("release"),
+            known.get("previous"),
+            int(known.get("switch", 0)),
+            tuple(known.get("earlier") or ()),
+            bool(known.get("trial")),
+        )
     except (ValueError, AttributeError, TypeError):
         return Wish(None, None, 0)
 
 
-def next_wish(release: Release, head: NodeState) -> str:
+def next_wish(gang: str, digest: str, head: NodeState, order: Order) -> str:
     """Text of ``wanted.json`` that asks for this release, once more if it is asked for already."""
-    now = wish(release, head)
-    previous = now.release if now.release != release.digest else now.previous
+    now = wish(gang, head)
+    previous, earlier = _behind(now, digest, head)
     document = {
         "schema": 1,
-        "release": release.digest,
+        "release": digest,
         "previous": previous,
+        "earlier": earlier,
         "deadline": None,
         "switch": now.switch + 1,
+        "trial": {"seconds": order.seconds},
+        "lease": order.lease,
+        **order.about,
     }
     return json.dumps(document, indent=2) + "\n"
+
+
+def _behind(now: Wish, digest: str, head: NodeState) -> tuple[str | None, list[str]]:
+    """The release to go back to, and those that served before it."""
+    stack = [now.previous, *now.earlier]
+    if now.release != digest and not _is_unproven(now, head):
+        stack = [now.release, *stack]
+    known = [one for one in dict.fromkeys(stack) if one and one != digest]
+    return (known[0] if known else None), known[1 : 1 + EARLIER]
+
+
+def _is_unproven(now: Wish, head: NodeState) -> bool:
+    """Whether what is wanted now has not answered a completion yet."""
+    status = head.agent.required.status
+    return now.on_trial and status is not None and status.passed != now.release
 
 
 def is_paused(release: Release, states: States) -> bool:
@@ -91,7 +136,7 @@ def last_failures(release: Release, states: States) -> dict[str, float]:
 def _restart_reason(release: Release, state: NodeState, rank: int) -> str | None:
     unit = state.unit.required
     if rank == 0:
-        now = wish(release, state).release
+        now = wish(release.content.gang.name, state).release
         if now != release.digest:
             return f"{_short(now)} is wanted, {_short(release.digest)} is to be"
     if unit.active not in ("active", "activating", "reloading"):

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from pyinfra_vllm.agent import evidence, paths
+from pyinfra_vllm.agent.evidence import last_told
 from pyinfra_vllm.agent.last_request import last_request
 
 CHAT = 'INFO: 10.0.0.9:1 - "POST /v1/chat/completions HTTP/1.1" 200 OK'
@@ -104,3 +105,18 @@ def test_without_a_journal_the_rest_is_kept(kept: Evidence) -> None:
     (kept.root / "journalctl").write_text("#!/bin/sh\nexit 1\n")
     kept.journal.touch()
     assert kept.keep(1, [])["lines"] == []
+
+
+_LINES = [
+    "100.5 node-0 python3[7]: Loading safetensors checkpoint shards:  10% Completed",
+    "101.5 node-0 python3[7]: starting: engine starts",
+    '102.5 node-0 python3[7]: INFO: 127.0.0.1 - "POST /v1/completions HTTP/1.1" 503',
+    "103.5 node-0 python3[7]: start 3: docker run --pull never",
+]
+
+
+def test_only_what_the_engine_says_of_itself_is_progress() -> None:
+    assert last_told(_LINES) == 100.5
+    assert last_told([*_LINES, "104.0 node-0 docker[9]: Capturing CUDA graphs"]) == 104.0
+    assert last_told(_LINES[1:]) is None
+    assert last_told(["x", "-- No entries --", "y node-0 docker[9]: z"]) is None

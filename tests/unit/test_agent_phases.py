@@ -24,6 +24,7 @@ from pyinfra_vllm.agent.events import (
     NotYet,
     Prepare,
     Prepared,
+    Quiet,
     Seen,
     Step,
     StopAsked,
@@ -34,7 +35,7 @@ from pyinfra_vllm.agent.events import (
     Wished,
     heard,
 )
-from pyinfra_vllm.agent.said import Said, Start
+from pyinfra_vllm.agent.said import ABSENT, Said, Start
 from pyinfra_vllm.agent.state import State
 from pyinfra_vllm.agent.status import Failure
 
@@ -88,6 +89,34 @@ def test_head_alone_starts_the_engine_and_asks_for_a_completion() -> None:
     assert (state.phase, state.engine_started) == ("starting", _at(4))
     asks = (Ask(_PREPARED, phases.ASK_AGAIN), Listen(phases.LISTEN_AGAIN))
     assert actions == (Launch(_PREPARED, _START), *asks)
+
+
+def test_a_switch_says_why_and_a_trial_has_another_limit_than_the_release() -> None:
+    late = Tick()
+    state, _ = _after(*_UP, _PREPARED)
+    assert phases.step(state, late, _at(200))[0].phase == "failed"
+    state, _ = _after(Tidied(), Wished(_R, None, on_trial=True), _PREPARED)
+    assert phases.step(state, late, _at(200))[0].phase == "starting"
+    state, _ = phases.step(state, Wished("s" * 64, None, note="rolled back: no luck"), _at(201))
+    assert state.phase == "stopping" and state.last_failure == _OLD
+    assert state.detail == "switch to ssssssssssss: rolled back: no luck"
+
+
+def test_head_listens_to_its_engine_until_it_serves() -> None:
+    state, actions = _after(*_UP, _PREPARED, Quiet(3.0))
+    assert (state.talked_at, actions) == (1.0, (Listen(phases.LISTEN_AGAIN),))
+    state, actions = phases.step(state, Quiet(None), _at(9))
+    assert (state.talked_at, actions) == (None, (Listen(phases.LISTEN_AGAIN),))
+    state, _ = phases.step(state, Completed(), _at(10))
+    assert phases.step(state, Quiet(1.0), _at(11))[1] == ()
+
+
+def test_a_part_of_the_release_that_is_absent_is_told_to_the_head() -> None:
+    wanted = (tether_events.Joined(0), tether_events.Heard(0, Said("want", _R)))
+    state, _ = _after(Tidied(), *wanted, Missing(_R, "no image", absent=True), rank=1)
+    assert tether.says(state.tether, 0) == Said("lack", _R, None, ABSENT, "no image")
+    state, _ = _after(Tidied(), *wanted, Missing(_R, "the NAS is away"), rank=1)
+    assert tether.says(state.tether, 0).code == 0
 
 
 def test_head_of_two_waits_for_the_other_by_name() -> None:

@@ -29,6 +29,14 @@ def test_busy_silence_asks_for_a_completion_before_it_is_death() -> None:
     assert judge(known, _DEAD, _LONG + 2, 0.0).dead.endswith("timed out")
 
 
+def test_idle_engine_that_must_not_be_asked_lives_while_its_counters_can_be_read() -> None:
+    idle = Sample("tokens 5", False, None, 20.0, "", excused=True)
+    known = Vitals(0.0, "tokens 5")
+    for hour in range(1, 9):
+        known = judge(known, idle, hour * 3600.0, 0.0)
+    assert not known.press and not known.dead
+
+
 def test_failed_completion_alone_is_no_death() -> None:
     assert not judge(Vitals(0.0, "tokens 5"), _DEAD, _LONG - 1, 0.0).dead
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from . import paths
 from .jobs import Say
-from .last_request import last_request
+from .last_request import is_access, last_request
 
 KEPT = 10
 """Starts of which evidence is kept."""
@@ -63,9 +63,20 @@ AGENT_LINE = "^(preparing|waiting|paused|starting|serving|failed|stopping|start 
 
 def quiet(say: Say) -> None:
     """The job: says ``{"quiet": seconds}`` since the engine's last line in this run of the unit."""
-    lines = [line.split(" ", 3) for line in last_lines("short-unix")]
-    told = [words for words in lines if len(words) == 4 and not re.match(AGENT_LINE, words[3])]
-    try:
-        say(quiet=max(0.0, time.time() - float(told[-1][0])))
-    except (IndexError, ValueError):
-        say(quiet=None)
+    at = last_told(last_lines("short-unix"))
+    say(quiet=None if at is None else max(0.0, time.time() - at))
+
+
+def last_told(lines: list[str]) -> float | None:
+    """Unix seconds of the engine's last own line; that it was asked something is none.
+
+    ``lines``: as ``journalctl --output short-unix`` prints them.
+    """
+    for line in reversed(lines):
+        words = line.split(" ", 3)
+        if len(words) == 4 and not re.match(AGENT_LINE, words[3]) and not is_access(line):
+            try:
+                return float(words[0])
+            except ValueError:
+                continue
+    return None

@@ -24,6 +24,11 @@ _STRUCTURED = re.compile(r"structured_outputs=(?!None)")
 _TOKENS = re.compile(r"prompt_token_ids_len=(\d+)")
 
 
+def is_access(line: str) -> bool:
+    """Whether a line of the log only says that a request was answered."""
+    return _ACCESS.search(line) is not None
+
+
 def last_request(lines: list[str]) -> str | None:
     """The kind of the last request: what was at work at the death, else the last one answered."""
     dumped = (_at_work(line) for line in reversed(lines) if _AT_WORK[0] in line)

@@ -98,7 +98,7 @@ def _about(state: State, name: str, hosts: list[Host]) -> GangPlan:
         gang=name,
         recipe=content.recipe_name,
         release=known.release.digest,
-        wanted=wish(known.release, head).release if head else None,
+        wanted=wish(known.release.content.gang.name, head).release if head else None,
         state=gang_state(head) if head else "",
         outage=expected_outage(head) if head else None,
     )

@@ -7,7 +7,7 @@ import datetime
 from pyinfra import host, state
 from pyinfra.api import deploy
 
-from pyinfra_vllm import gang_lock
+from pyinfra_vllm import controller
 from pyinfra_vllm.cluster import MAIN
 from pyinfra_vllm.operations import lock
 from pyinfra_vllm.operations import pause as operations
@@ -26,7 +26,7 @@ def pause(why: str | None = None) -> None:
     operations.paused(
         name="Gang: paused",
         gang=gang,
-        who=gang_lock.me().rpartition(":")[0],
+        who=controller.user(),
         when=datetime.datetime.now().astimezone().isoformat(timespec="seconds"),
         why=str(why or host.data.get("why") or "no reason given"),
     )

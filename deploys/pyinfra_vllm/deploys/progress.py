@@ -9,7 +9,8 @@ from pyinfra import logger
 from pyinfra.api import Host, State
 from pyinfra.api.state import BaseStateCallback
 
-from pyinfra_vllm.operations.ready import api_url
+from pyinfra_vllm import goal
+from pyinfra_vllm.operations.watching import api_url
 from pyinfra_vllm.release import Release
 from pyinfra_vllm.run_summary import Served, Stage, lines
 
@@ -28,11 +29,12 @@ class Progress(BaseStateCallback):
     def serves(self, release: Release) -> None:
         """The run is to make this release's gang serve it."""
         content = release.content
+        head = self._host.state.inventory.get_host(content.gang.head.name)
         self._gangs[content.gang.name] = Served(
             gang=content.gang.name,
             recipe=content.recipe_name,
             release=release.digest,
-            url=api_url(self._host.state.inventory.get_host(content.gang.head.name), release),
+            url=api_url(head, goal.of_release(release)),
             nodes=frozenset(node.name for node in content.gang.nodes),
         )
 

@@ -5,46 +5,29 @@ from __future__ import annotations
 from pyinfra import host, logger, state
 from pyinfra.api import deploy
 
-from pyinfra_vllm.deploys import progress
-from pyinfra_vllm.deploys.wanted import wanted_release
-from pyinfra_vllm.image_origin import builders
-from pyinfra_vllm.operations import (
-    agent,
-    arguments,
-    composed_model,
-    gang,
-    image,
-    lock,
-    members,
-    rdma,
-    ready,
-    release,
-    secret,
-    secret_values,
-    unit,
-)
+from pyinfra_vllm import controller, goal
+from pyinfra_vllm.deploys import data
+from pyinfra_vllm.deploys.staging import stage, wanted_here
+from pyinfra_vllm.operations import gang, image, lock, rdma, ready, release
 
 
 @deploy("Serve", data_defaults={"recipe": None, "vllm_gang": "main"})
 def serve(recipe: str | None = None) -> None:
     """Make the gang of this host serve ``recipe`` (else ``--data recipe=…``).
 
+    ``--data stage_only=true`` lays the release on the nodes and leaves serving what serves;
+    ``--data trial_seconds=…`` is allowed until the first completion, instead of the recipe's
+    ``start_timeout``: the head then goes back by itself to the release before.
+
     Host data: ``vllm_rank``, ``vllm_fabric_address``, ``vllm_interfaces``, ``vllm_hcas``,
     ``vllm_hf_cache``, ``vllm_gpus``, ``vllm_alert``, ``vllm_gang``. Raises Refusal, before anything
     is changed, when a node can't be reached or can't do what the recipe needs.
     """
-    if host.name in builders({one.name: one.data.dict() for one in state.inventory}):
-        logger.info(f"{host.print_prefix}is no node: it builds images for others")
+    wanted = wanted_here(recipe)
+    if wanted is None:
         return
-    watched = progress.watch(host)
-    wanted = wanted_release(state, host, recipe or host.data.get("recipe"))
-    new, build = wanted.release, wanted.build
-    if host.name not in {node.name for node in new.content.gang.nodes}:
-        logger.info(
-            f"{host.print_prefix}left alone: the recipe needs {new.content.gang.size} nodes"
-        )
-        return
-    watched.serves(new)
+    new = wanted.release
+    to_serve = goal.of_release(new, data.seconds(host, "trial_seconds"))
 
     lock.guard(
         state,
@@ -55,28 +38,19 @@ def serve(recipe: str | None = None) -> None:
     )
 
     # install: nothing that serves is touched
-    tag = new.content.recipe.docker_image
-    if build:
-        image.built(name=f"Image {tag}: built", release=new, build=build)
-    image.loaded(name=f"Image {tag}: from archive or registry", release=new)
-    image.offered(name=f"Image {tag}: offered", release=new, token=wanted.token)
-    image.present(name=f"Image {tag}: on every node", release=new, token=wanted.token)
-    image.withdrawn(name=f"Image {tag}: offer withdrawn", release=new)
-    agent.installed(name="Agent: installed", release=new)
-    release.staged(name="Release: files", release=new)
-    if new.content.recipe.secrets:
-        secret_values.placed(name="Secrets: values", release=new)
-    members.known(name="Gang: members", release=new)
-    secret.shared(name="Gang: secret", release=new)
-    composed_model.linked(name="Composed model: links", release=new)
-    unit.installed(name="Unit: installed and enabled", release=new)
+    stage(wanted)
+    if data.flag(host, "stage_only"):
+        logger.info(f"{host.print_prefix}only staged: {new.digest[:12]}; nothing is switched")
+        lock.released(name="Gang: lock given back")
+        return
 
-    arguments.checked(name="Arguments: known to the image", release=new)
-
-    # switch: all nodes or none
+    # switch: all nodes or none; from then on the head decides
     gang.gate(name="Gang: whole", release=new)
-    gang.started(name="Gang: started", release=new)
-    ready.ready(name="Gang: ready", release=new, failures=wanted.failures)
+    gang.joined(name="Gang: units run", release=new)
+    order = to_serve.order("deploy", controller.about())
+    gang.started(name="Gang: started", release=new, order=order)
+    ready.ready(name="Gang: ready", release=new, goal=to_serve, failures=wanted.failures)
     rdma.proven(name="Gang: speaks over RDMA", release=new, before=wanted.before)
+    release.pruned(name="Release: old ones removed", release=new)
     image.pruned(name="Image: unused ones removed", release=new)
     lock.released(name="Gang: lock given back")

@@ -7,6 +7,7 @@ from pyinfra.api import Host, State, StringCommand, operation
 
 from pyinfra_vllm import placement
 from pyinfra_vllm.agent import paths
+from pyinfra_vllm.node.state import NodeState
 from pyinfra_vllm.operations.common import (
     Commands,
     called,
@@ -20,7 +21,14 @@ from pyinfra_vllm.operations.common import (
 )
 from pyinfra_vllm.operations.lock import changing, confirm
 from pyinfra_vllm.release import FILE_MODE, Release
-from pyinfra_vllm.starts import changed_secret, next_wish, predates, restart_reasons, wish
+from pyinfra_vllm.starts import (
+    Order,
+    changed_secret,
+    next_wish,
+    predates,
+    restart_reasons,
+    wish,
+)
 
 
 @operation()
@@ -43,32 +51,69 @@ def _gate(state: State, host: Host, members: set[str]) -> bool:
 
 @operation()
 @changing
-def started(release: Release) -> Commands:
-    """The head wants this release, and the unit runs on every node.
+def joined(release: Release) -> Commands:
+    """The unit runs on every node but the head; without a head that wants a start, they wait.
+
+    They run before the head is asked for anything: from then on it needs no controller.
+
+    + release: what the gang is to serve
+    """
+    here = look(release)
+    if this_node(release).rank == 0:
+        return
+    if predates(here):
+        yield from change(StringCommand("systemctl", "restart", _unit(release)))
+    elif _is_down(here):
+        yield from _start(release)
+
+
+@operation()
+@changing
+def started(release: Release, order: Order) -> Commands:
+    """The head wants this release.
 
     The wish is one rename on the head, and that is the switch: the head kills the gang
     and opens the next start; each node moves its own ``current`` as it starts. Units that
     run are left alone.
 
     + release: what the gang is to serve
+    + order: how it is asked for
     """
+    if this_node(release).rank != 0:
+        return
+    here, states = look(release), look_at_gang(release)
     gang = release.content.gang.name
-    here = look(release)
-    states = look_at_gang(release)
     reason = restart_reasons(release, states).get(this_node(release).name)
-    leads = this_node(release).rank == 0
-    renewed = leads and changed_secret(release, states) and wish(release, here).release
-    if leads and reason:
+    renewed = changed_secret(release, states) and wish(gang, here).release
+    if reason:
         confirm(host)
         show(f"Will ask for release {release.digest[:12]}: {reason}")
-        text = next_wish(release, here)
-        yield from change(place([placement.file(paths.wanted(gang), text, FILE_MODE)]))
-    unit = paths.unit(gang)
+        text = next_wish(gang, release.digest, here, order)
+        yield from change(place(asking(gang, text, order)))
     # To ask again for what is wanted stops nobody, and an engine keeps the secrets it got.
     if predates(here) or renewed == release.digest:
-        yield from change(StringCommand("systemctl", "restart", unit))
-    elif here.unit.required.active in ("inactive", "failed"):
-        show(f"Will start {unit}")
-        yield from change(
-            StringCommand(f"systemctl reset-failed {unit} 2>/dev/null; systemctl start {unit}")
-        )
+        yield from change(StringCommand("systemctl", "restart", _unit(release)))
+    elif _is_down(here):
+        yield from _start(release)
+
+
+def asking(gang: str, text: str, order: Order) -> list[placement.Action]:
+    """What makes the head want something; a lease is fresh when it reads the wish."""
+    lease = [placement.file(paths.lease(gang), "", FILE_MODE)] if order.lease else []
+    return [*lease, placement.file(paths.wanted(gang), text, FILE_MODE)]
+
+
+def _unit(release: Release) -> str:
+    return paths.unit(release.content.gang.name)
+
+
+def _is_down(here: NodeState) -> bool:
+    return here.unit.required.active in ("inactive", "failed")
+
+
+def _start(release: Release) -> Commands:
+    unit = _unit(release)
+    show(f"Will start {unit}")
+    yield from change(
+        StringCommand(f"systemctl reset-failed {unit} 2>/dev/null; systemctl start {unit}")
+    )

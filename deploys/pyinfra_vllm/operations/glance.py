@@ -4,85 +4,107 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import gevent
 from pyinfra.api import Host, State, StringCommand
 
 from pyinfra_vllm.agent import paths
+from pyinfra_vllm.agent.evidence import AGENT_LINE
+from pyinfra_vllm.goal import Goal
 from pyinfra_vllm.operations.common import run
-from pyinfra_vllm.release import Release
 
 LOG_LINES = 50
 """Lines of the journal that are shown of a rank whose engine died."""
 
-# What the agent says of itself in the journal, beside the engine's own lines.
-_AGENT_LINE = "^(preparing|waiting|paused|starting|serving|failed|stopping|start [0-9]+): "
 _LINE_LENGTH = 160
 
 
 @dataclass(frozen=True)
 class Glance:
-    """One rank: its agent's status document and the engine's last line."""
+    """One rank: its agent's status document and the engine's last line.
+
+    Of the head also ``wanted``, and ``event``, the last of its history.
+    """
 
     host: Host
     status: dict[str, Any]
     line: str
+    wanted: dict[str, Any] = field(default_factory=dict)
+    event: dict[str, Any] = field(default_factory=dict)
 
     @property
     def phase(self) -> str:
         """The agent's phase, ``unknown`` when it can't be asked."""
         return str(self.status.get("phase") or "unknown")
 
-    def failure(self, release: Release) -> dict[str, Any] | None:
+    def failure(self, release: str) -> dict[str, Any] | None:
         """The last death of an engine of this release."""
         failure = self.status.get("last_failure")
-        return failure if failure and failure.get("release") == release.digest else None
+        return failure if failure and failure.get("release") == release else None
 
-    def serves(self, release: Release) -> bool:
+    def serves(self, release: str) -> bool:
         """Whether this rank, the head, has answered a completion with this release."""
-        return self.phase == "serving" and self.status.get("release") == release.digest
+        return self.phase == "serving" and self.status.get("release") == release
+
+    def without_service(self, release: str) -> tuple[float, float] | None:
+        """Seconds without service before this release served, and those of the engine's start.
+
+        None when nothing had served before.
+        """
+        known = self.event if self.event.get("event") == "serving" else {}
+        without, engine = known.get("without"), known.get("engine")
+        if known.get("release") != release or without is None or engine is None:
+            return None
+        return float(without), float(engine)
 
 
-def glance_at_all(state: State, asking: Host, release: Release) -> list[Glance]:
+def glance_at_all(state: State, asking: Host, goal: Goal) -> list[Glance]:
     """All ranks in their order, at the same time; ``asking`` is the host whose operation runs."""
-    hosts = [state.inventory.get_host(node.name) for node in release.content.gang.nodes]
-    jobs = [gevent.spawn(_glance, member, asking, release) for member in hosts]
+    hosts = [state.inventory.get_host(name) for name in goal.nodes]
+    jobs = [
+        gevent.spawn(_glance, member, asking, goal.gang, rank == 0)
+        for rank, member in enumerate(hosts)
+    ]
     gevent.joinall(jobs)
     return [job.get() for job in jobs]
 
 
-def _glance(member: Host, asking: Host, release: Release) -> Glance:
-    gang = release.content.gang.name
+def _glance(member: Host, asking: Host, gang: str, leads: bool) -> Glance:
     command = (
         f"python3 {paths.AGENT} status {gang} | tr -d '\\n'; echo; "
         "journalctl --no-pager -q -o cat -n 40 "
         f"_SYSTEMD_INVOCATION_ID=$(systemctl show --value -p InvocationID {paths.unit(gang)}) "
-        f"| grep -vE '{_AGENT_LINE}' | tail -n 1"
+        f"| grep -vE '{AGENT_LINE}' | tail -n 1"
     )
+    if leads:
+        command = (
+            f"tr -d '\\n' 2>/dev/null < {paths.wanted(gang)}; echo; "
+            f"tail -n 1 {paths.history(gang)} 2>/dev/null | tr -d '\\n'; echo; {command}"
+        )
     ok, output = run(member, asking, StringCommand(command))
-    lines = [*output.stdout_lines, "", ""]
+    lines = list(output.stdout_lines) if ok else []
+    wanted, event, *rest = [*lines, "", "", "", ""] if leads else ["", "", *lines, "", ""]
+    return Glance(
+        member, _document(rest[0]), rest[1].strip()[:_LINE_LENGTH], _document(wanted),
+        _document(event),
+    )  # fmt: skip
+
+
+def _document(text: str) -> dict[str, Any]:
     try:
-        status = json.loads(lines[0]) if ok else {}
+        found = json.loads(text)
     except ValueError:
-        status = {}
-    return Glance(member, status or {}, lines[1].strip()[:_LINE_LENGTH])
+        return {}
+    return found if isinstance(found, dict) else {}
 
 
-def journal(asking: Host, look: Glance, release: Release) -> list[str]:
+def journal(asking: Host, look: Glance, goal: Goal) -> list[str]:
     """The rank's last lines, up to the death of its engine if it died."""
-    failure = look.failure(release)
+    failure = look.failure(goal.release)
     until = f"--until=@{math.ceil(failure['at']) + 1} " if failure else ""
-    unit = paths.unit(release.content.gang.name)
+    unit = paths.unit(goal.gang)
     command = f"journalctl --no-pager -q -o cat -n {LOG_LINES} {until}-u {unit}"
     _, output = run(look.host, asking, StringCommand(command))
     return list(output.stdout_lines)
-
-
-def stop_all(looks: list[Glance], asking: Host, release: Release) -> list[str]:
-    """Stop the unit on every node; names of those where that failed."""
-    command = StringCommand("systemctl", "stop", paths.unit(release.content.gang.name))
-    jobs = {look.host.name: gevent.spawn(run, look.host, asking, command) for look in looks}
-    gevent.joinall(list(jobs.values()))
-    return [name for name, job in jobs.items() if not job.get()[0]]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from pyinfra import host
 from pyinfra.api import operation
 
 from pyinfra_vllm import placement
@@ -14,13 +15,15 @@ from pyinfra_vllm.operations.common import (
     Commands,
     change,
     look,
+    look_at_gang,
     place,
     show,
     show_file,
     this_node,
 )
 from pyinfra_vllm.operations.lock import changing
-from pyinfra_vllm.release import FILE_MODE, Release
+from pyinfra_vllm.pruning import old_releases
+from pyinfra_vllm.release import FILE_MODE, Release, release_directory
 
 
 @operation()
@@ -52,3 +55,20 @@ def _before(state: NodeState) -> Mapping[str, FileState]:
     current = state.current_release
     found = state.release(current) if current else None
     return found.files if found else {}
+
+
+@operation()
+@changing
+def pruned(release: Release) -> Commands:
+    """No release is left that nobody would go back to.
+
+    + release: what the gang is to serve
+    """
+    states = look_at_gang(release)
+    old = old_releases(release, states).get(host.name)
+    if not old:
+        return
+    for digest in old:
+        show(f"Will remove release {digest[:12]}: neither in use nor among the newest")
+    gang = release.content.gang.name
+    yield from change(place([placement.remove(release_directory(gang, digest)) for digest in old]))

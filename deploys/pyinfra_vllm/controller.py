@@ -1,0 +1,43 @@
+"""Who runs a deploy, and from which state of which checkout."""
+
+from __future__ import annotations
+
+import getpass
+import socket
+import subprocess
+from functools import cache
+from typing import Any
+
+
+def user() -> str:
+    """``user@host`` of the controller."""
+    try:
+        name = getpass.getuser()
+    except (KeyError, OSError):
+        name = "unknown"
+    return f"{name}@{socket.gethostname()}"
+
+
+@cache
+def about() -> dict[str, Any]:
+    """``who``, and ``revision`` and ``dirty`` of the working directory's git checkout.
+
+    Both None outside a checkout, or where there is no git.
+    """
+    revision = _git("rev-parse", "HEAD")
+    changes = _git("status", "--porcelain") if revision else None
+    return {
+        "who": user(),
+        "revision": revision or None,
+        "dirty": bool(changes) if changes is not None else None,
+    }
+
+
+def _git(*words: str) -> str | None:
+    try:
+        done = subprocess.run(
+            ["git", *words], capture_output=True, text=True, check=False, timeout=10
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return done.stdout.strip() if done.returncode == 0 else None
