@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -49,11 +50,10 @@ def test_a_plan_over_saved_states_says_the_same_as_pyinfra(saved: Path) -> None:
 
 def test_every_operation_of_the_main_deploy_has_a_consequence() -> None:
     """Also of those that change nothing here."""
-    from pyinfra_vllm.deploys import serve as module
+    from pyinfra_vllm import deploys
 
-    source = Path(sys.modules[module.__module__].__file__ or "").read_text()
-    import re
-
+    folder = Path(deploys.__file__).parent
+    source = "".join((folder / f"{name}.py").read_text() for name in ("staging", "serve"))
     used = set(re.findall(r"^\s+(\w+\.\w+)\(\s*name=", source, re.M))
     assert used == set(OPERATIONS)
 
