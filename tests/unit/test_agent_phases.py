@@ -107,7 +107,7 @@ def test_head_listens_to_its_engine_until_it_serves() -> None:
     assert (state.talked_at, actions) == (1.0, (Listen(phases.LISTEN_AGAIN),))
     state, actions = phases.step(state, Quiet(None), _at(9))
     assert (state.talked_at, actions) == (None, (Listen(phases.LISTEN_AGAIN),))
-    for event in (Completed(), Seen()):
+    for event in (Completed(), Seen("")):
         state, _ = phases.step(state, event, _at(10))
     assert phases.step(state, Quiet(1.0), _at(11))[1] == ()
 
