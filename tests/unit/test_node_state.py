@@ -187,7 +187,8 @@ def imported(node: ast.AST) -> list[str]:
     return [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
 
 
-# Recorded on nodes of the lab: the head while it served, a worker, a node before its first deploy.
+# Recorded on nodes of the lab: the head while it served, a worker, a node before its first deploy;
+# and on a machine with an H200, without docker, systemd and RDMA.
 
 
 def recorded(name: str) -> NodeState:
@@ -229,3 +230,18 @@ def test_a_node_before_its_first_deploy_is_understood() -> None:
     assert not state.unit.required.exists and state.container("vllm-main") is None
     assert state.current_release is None and state.agent.required.sha256 is None
     assert state.tmp_is_one_device
+
+
+def test_a_machine_with_a_gpu_and_nothing_else_of_a_node_says_what_it_lacks() -> None:
+    state = recorded("h200")
+    assert state.failures() == {
+        "docker": "docker: not installed",
+        "images": "docker: not installed",
+        "containers": "docker: not installed",
+        "unit": "systemd: not installed",
+    }
+    gpus = state.gpus.required
+    (device,) = gpus.devices
+    assert (gpus.driver, gpus.cuda) == ("580.159.04", "13.0")
+    assert (device.name, device.capability) == ("NVIDIA H200", "9.0")
+    assert not state.rdma.required.ports
