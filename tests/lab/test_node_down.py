@@ -80,7 +80,7 @@ def test_a_node_that_is_off_is_named_and_the_others_are_staged(staged: Lab) -> N
     name = staged.machines[LOST].name
     assert f"{name}: can't be reached (see above), and left out" in output
     assert f"nothing is switched: {name}" in output
-    assert "Traceback" not in output
+    assert "Traceback" not in output, output
     for rank in SURVIVORS:
         files = staged.ask(rank, "ls /var/lib/pyinfra-vllm/main/releases/*/launch.json")
         assert files.count("launch.json") == 1
@@ -131,7 +131,7 @@ def test_a_power_cut_in_the_middle_of_a_deploy_switches_nothing(staged: Lab, sta
     output += process.communicate(timeout=300)[0]
     assert process.returncode == 1, output
     assert f"nothing is switched: {staged.machines[LOST].name}" in output, output
-    assert "Traceback" not in output
+    assert "Traceback" not in output, output
     for rank in SURVIVORS:
         assert staged.ask(rank, "systemctl is-enabled vllm-main") == "enabled", "the others go on"
     assert nothing_is_switched(staged)
@@ -167,7 +167,7 @@ def test_a_command_that_prints_nothing_ends_when_its_node_is_gone(own: Lab, tmp_
         control.kill(own.name, str(LOST))
         output = process.communicate(timeout=2 * reach.SILENT)[0]
         assert process.returncode == 1, output
-        assert "Traceback" not in output
+        assert "Traceback" not in output, output
     finally:
         process.kill()
         commands.up(own.name, with_images=False)

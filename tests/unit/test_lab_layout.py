@@ -94,3 +94,11 @@ def test_a_broken_lab_json_says_how_to_get_rid_of_it(states: Path, text: str) ->
     (states / "lab/lab.json").write_text(text)
     with pytest.raises(UserError, match=r"lab\.json: not readable.*lab --name lab down"):
         state.load("lab")
+
+
+def test_a_bridge_has_an_address_of_its_own_that_is_no_other_lab_s() -> None:
+    first, second = (
+        Layout("one", ipaddress.IPv4Network(f"10.213.{octet}.0/24")) for octet in (1, 2)
+    )
+    assert network.hardware_address(first) == "02:76:0a:d5:01:01"
+    assert network.hardware_address(second) != network.hardware_address(first)

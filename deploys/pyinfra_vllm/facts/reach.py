@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+from contextlib import suppress
 from typing import Any
 
 from pyinfra.api import Host, State
@@ -51,7 +52,8 @@ def notice_loss(host: Host) -> None:
     transport = client.get_transport() if client else None
     if transport is None or not isinstance(transport.sock, socket.socket):
         return
-    transport.sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-    for name, value in _KEEP_ALIVE.items():
-        if hasattr(socket, name):
-            transport.sock.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
+    with suppress(OSError):  # it is closed: the next command says so
+        transport.sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        for name, value in _KEEP_ALIVE.items():
+            if hasattr(socket, name):
+                transport.sock.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)

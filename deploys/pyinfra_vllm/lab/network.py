@@ -59,6 +59,14 @@ def rules(layout: Layout) -> tuple[tuple[str, str, Rule], ...]:
     )
 
 
+def hardware_address(layout: Layout) -> str:
+    """Of the bridge. Left to the kernel, it is that of a port, and changes when the port goes.
+
+    Then the other nodes send to an address that is gone until they ask anew (30 s and more).
+    """
+    return ":".join(f"{byte:02x}" for byte in (0x02, 0x76, *ipaddress.ip_address(layout.gateway).packed))
+
+
 def ensure(layout: Layout) -> None:
     """Bring the bridge and the NAT of the lab up, whatever part of them is there already."""
     if any(layout.network.overlaps(other) for other in routed(but=layout.bridge)):
@@ -67,7 +75,14 @@ def ensure(layout: Layout) -> None:
             f"`pyinfra-vllm lab --name {layout.name} down` and `up` choose another network"
         )
     if not Path(f"/sys/class/net/{layout.bridge}").exists():
-        run(["ip", "link", "add", layout.bridge, "mtu", str(mtu()), "type", "bridge"])
+        run(
+            [
+                *("ip", "link", "add", layout.bridge),
+                *("address", hardware_address(layout)),
+                *("mtu", str(mtu())),
+                *("type", "bridge"),
+            ]
+        )
     run(["ip", "address", "replace", f"{layout.gateway}/24", "dev", layout.bridge])
     run(["ip", "link", "set", layout.bridge, "up"])
     Path("/proc/sys/net/ipv4/ip_forward").write_text("1\n")
