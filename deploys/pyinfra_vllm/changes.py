@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 
 from pyinfra_vllm.agent import paths
 from pyinfra_vllm.agent.errors import Unmet
@@ -68,11 +68,18 @@ def unused_images(release: Release, state: NodeState) -> list[Image]:
     Empty on a node with other gangs, whose releases aren't in this state, or where it isn't
     known whether there are any.
     """
+    return unnamed_images(state, release.content.gang.name, {release.content.build})
+
+
+def unnamed_images(
+    state: NodeState, gang: str = "", keep: Set[str | None] = frozenset(), gone: str = ""
+) -> list[Image]:
+    """As :func:`unused_images`, of the gang that the state is about; ``gone``: it goes away."""
     others = state.leftovers.value_or(None)
-    if others is None or set(others.gangs) - {release.content.gang.name}:
+    if others is None or set(others.gangs) - {gang, gone}:
         return []
-    builds = {release.content.build}
-    for found in state.gang.required.releases.values():
+    builds = set(keep)
+    for found in () if gone else state.gang.required.releases.values():
         launch = found.files.get("launch.json")
         if launch is None or launch.text is None:
             return []

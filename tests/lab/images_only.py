@@ -3,11 +3,11 @@
 from pyinfra import host, state
 
 from pyinfra_vllm.deploys.wanted import wanted_release
-from pyinfra_vllm.image_origin import builders
+from pyinfra_vllm.facts.inventory import members
 from pyinfra_vllm.operations import image
 
-if host.name not in builders({one.name: one.data.dict() for one in state.inventory}):
-    wanted = wanted_release(state, host, host.data.get("recipe"))
+wanted = None if host.name in members(host).builders else wanted_release(state, host, None)
+if wanted is not None:
     new, token = wanted.release, wanted.token
     image.built(name="built", release=new, build=wanted.build)
     image.loaded(name="loaded", release=new)

@@ -5,5 +5,6 @@ from pyinfra_vllm.deploys.model import model
 from pyinfra_vllm.deploys.pause import pause
 from pyinfra_vllm.deploys.resume import resume
 from pyinfra_vllm.deploys.serve import serve
+from pyinfra_vllm.deploys.teardown import teardown
 
-__all__ = ["engram", "model", "pause", "resume", "serve"]
+__all__ = ["engram", "model", "pause", "resume", "serve", "teardown"]

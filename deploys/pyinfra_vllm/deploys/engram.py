@@ -22,7 +22,7 @@ def engram(recipe: str | None = None) -> None:
     Data: ``rate`` limits the copying, in MB a second (0: no limit); ``verify=full`` reads
     the copies and the snapshot, compares them and repairs what differs.
     """
-    found = prerequisites.look(state, host, recipe or host.data.get("recipe"))
+    found = prerequisites.look(state, host, recipe)
     if host.name not in {node.name for node in found.gang.nodes}:
         return
     try:

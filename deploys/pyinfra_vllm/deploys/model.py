@@ -19,7 +19,7 @@ def model(recipe: str | None = None) -> None:
     The first node in rank order that lacks it fetches; the others look again after it, as
     nodes often share a cache. Data: ``endpoint``, the address of another hub.
     """
-    found = prerequisites.look(state, host, recipe or host.data.get("recipe"))
+    found = prerequisites.look(state, host, recipe)
     if host.name not in found.states:
         return
     gang = found.gang

@@ -9,19 +9,21 @@ from pyinfra.api import deploy
 
 from pyinfra_vllm import controller
 from pyinfra_vllm.cluster import MAIN
+from pyinfra_vllm.facts.inventory import gang_of, is_meant
 from pyinfra_vllm.operations import lock
 from pyinfra_vllm.operations import pause as operations
 
 
-@deploy("Pause", data_defaults={"vllm_gang": MAIN, "why": ""})
+@deploy("Pause", data_defaults={"vllm_gang": MAIN, "gang": None, "why": ""})
 def pause(why: str | None = None) -> None:
     """The gang of this host stops serving until it is resumed; ``why`` (else ``--data why=…``).
 
-    Only the head is touched; whatever is asked of other hosts does nothing.
+    Only the head is touched; whatever is asked of other hosts does nothing. Data: ``gang``
+    confines it to one gang of the inventory.
     """
-    if host.data.get("vllm_rank") != 0:
+    if host.data.get("vllm_rank") != 0 or not is_meant(host):
         return
-    gang = str(host.data.vllm_gang)
+    gang = gang_of(host)
     lock.guard(state, host, gang, host.name, "pause")
     operations.paused(
         name="Gang: paused",

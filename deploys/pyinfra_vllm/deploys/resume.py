@@ -6,19 +6,21 @@ from pyinfra import host, state
 from pyinfra.api import deploy
 
 from pyinfra_vllm.cluster import MAIN
+from pyinfra_vllm.facts.inventory import gang_of, is_meant
 from pyinfra_vllm.operations import lock
 from pyinfra_vllm.operations import pause as operations
 
 
-@deploy("Resume", data_defaults={"vllm_gang": MAIN})
+@deploy("Resume", data_defaults={"vllm_gang": MAIN, "gang": None})
 def resume() -> None:
     """The gang of this host serves again what it was last asked to serve.
 
     Ends a pause, and lets a head try again that gave up. Only the head is touched.
+    Data: ``gang`` confines it to one gang of the inventory.
     """
-    if host.data.get("vllm_rank") != 0:
+    if host.data.get("vllm_rank") != 0 or not is_meant(host):
         return
-    gang = str(host.data.vllm_gang)
+    gang = gang_of(host)
     lock.guard(state, host, gang, host.name, "resume")
     operations.resumed(name="Gang: resumed", gang=gang)
     lock.released(name="Gang: lock given back")

@@ -6,7 +6,8 @@ from pyinfra import host, logger, state
 
 from pyinfra_vllm.deploys import progress
 from pyinfra_vllm.deploys.wanted import Wanted, wanted_release
-from pyinfra_vllm.image_origin import builders
+from pyinfra_vllm.facts.inventory import gang_of
+from pyinfra_vllm.facts.inventory import members as members_of
 from pyinfra_vllm.operations import (
     agent,
     arguments,
@@ -25,11 +26,14 @@ def wanted_here(recipe: str | None) -> Wanted | None:
 
     Raises Refusal, before anything is changed, when a node can't do what the recipe needs.
     """
-    if host.name in builders({one.name: one.data.dict() for one in state.inventory}):
+    if host.name in members_of(host).builders:
         logger.info(f"{host.print_prefix}is no node: it builds images for others")
         return None
     watched = progress.watch(host)
-    wanted = wanted_release(state, host, recipe or host.data.get("recipe"))
+    wanted = wanted_release(state, host, recipe)
+    if wanted is None:
+        logger.info(f"{host.print_prefix}left alone: no recipe is said for gang {gang_of(host)}")
+        return None
     gang = wanted.release.content.gang
     if host.name not in {node.name for node in gang.nodes}:
         logger.info(f"{host.print_prefix}left alone: the recipe needs {gang.size} nodes")

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from pyinfra_vllm import serving
 from pyinfra_vllm.node.models import Interface, RdmaPort
-from pyinfra_vllm.preflight.finding import Place, Results, fail, ok, unknown, warn
+from pyinfra_vllm.preflight.finding import STOPPED, Place, Results, fail, ok, stop_it, unknown, warn
 
 _MTU = 4200
 """An Ethernet MTU below this leaves an active RDMA MTU under 4096."""
@@ -171,11 +171,12 @@ def ports(place: Place) -> Results:
         taken = True
         container = listener.container
         who = f"container {container}" if container else f"pid {listener.pid}"
-        remedy = f"docker stop {container}" if container else f"kill {listener.pid}"
+        who += f" of unit {listener.unit}" if listener.unit else ""
+        measured = f"port {port} is taken by {who} ({' '.join(listener.command)[:120]})"
+        if place.is_stopped(listener):
+            yield warn(measured, STOPPED)
+            continue
         other = ", or give the recipe another --port" if port == place.api_port else ""
-        yield fail(
-            f"port {port} is taken by {who} ({' '.join(listener.command)[:120]})", "",
-            f"stop it ({remedy}){other}",
-        )  # fmt: skip
+        yield fail(measured, "", f"{stop_it(place, listener, listener.pid)}{other}")
     if not taken:
         yield ok(f"ports {place.api_port} and {serving.MASTER_PORT} are free or ours")

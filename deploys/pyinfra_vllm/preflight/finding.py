@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, Protocol
 
 from pyinfra_vllm import serving
 from pyinfra_vllm.agent import paths
@@ -65,6 +65,15 @@ def unknown(measured: str) -> Finding:
     return Finding("unknown", measured)
 
 
+class Runs(Protocol):
+    """A process of the node state."""
+
+    @property
+    def container_id(self) -> str | None: ...
+    @property
+    def unit(self) -> str | None: ...
+
+
 @dataclass(frozen=True)
 class Subject:
     """A gang before a deploy. ``states`` has only the nodes that answered."""
@@ -73,6 +82,8 @@ class Subject:
     gang: Gang
     build: Build | None
     states: Mapping[str, NodeState]
+    stops: tuple[str, ...] = ()
+    """Foreign containers and units that are stopped right before the switch, as asked for."""
 
     @property
     def places(self) -> Iterator[Place]:
@@ -109,9 +120,44 @@ class Place:
         found = self.state.container(self.container)
         return found is not None and found.running
 
+    def owner(self, process: Runs) -> str:
+        """Container or unit that a process of others belongs to; empty when it is in neither."""
+        for one in self.state.containers.value_or(()):
+            if one.id == process.container_id:
+                return "" if one.ours else one.name
+        return getattr(process, "container", None) or process.unit or ""
+
+    def is_stopped(self, process: Runs) -> bool:
+        """Whether it ends before the switch."""
+        return self.owner(process) in self.subject.stops
+
+    @property
+    def foreign(self) -> set[str]:
+        """Names of the containers and units of others that are in the way."""
+        processes: list[Runs] = [*self.state.engines.value_or(())]
+        processes += self.state.listeners.value_or(())
+        gpus = self.state.gpus.value_or(None)
+        processes += gpus.processes if gpus else ()
+        owners = {self.owner(process) for process in processes}
+        owners |= {one.name for one in self.state.containers.value_or(()) if not one.ours}
+        return owners - {"", paths.unit(self.subject.gang.name), self.container}
+
     @property
     def api_port(self) -> int:
         return serving.api(self.recipe).port
+
+
+STOPPED = "it is stopped right before the switch, as asked for"
+
+
+def stop_it(place: Place, process: Runs, pid: int) -> str:
+    """The remedy for a process of others: by the deploy where its owner has a name."""
+    owner = place.owner(process)
+    if not owner:
+        return f"stop it: sudo kill {pid}"
+    return (
+        f"stop it, or let the deploy stop it right before the switch: --data stop_foreign={owner}"
+    )
 
 
 Results = Iterable[Finding]

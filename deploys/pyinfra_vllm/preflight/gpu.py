@@ -3,7 +3,18 @@
 from __future__ import annotations
 
 from pyinfra_vllm.node.models import Gpus
-from pyinfra_vllm.preflight.finding import GIB, Place, Results, fail, gib, ok, unknown, warn
+from pyinfra_vllm.preflight.finding import (
+    GIB,
+    STOPPED,
+    Place,
+    Results,
+    fail,
+    gib,
+    ok,
+    stop_it,
+    unknown,
+    warn,
+)
 
 _FOREIGN_LIMIT = GIB
 
@@ -109,12 +120,18 @@ def gpu_users(place: Place) -> Results:
         if process.type == "G" or ours or (process.memory or 0) <= _FOREIGN_LIMIT:
             continue
         found = True
-        yield fail(
-            f"pid {process.pid} ({process.name}, user {process.user or 'unknown'}) has "
-            f"{gib(process.memory or 0)} on the GPU",
-            "no foreign process may have more than 1 GiB",
-            f"stop it: sudo kill {process.pid}",
+        owner = place.owner(process)
+        measured = (
+            f"pid {process.pid} ({process.name}, user {process.user or 'unknown'}"
+            f"{f', {owner}' if owner else ''}) has {gib(process.memory or 0)} on the GPU"
         )
+        if place.is_stopped(process):
+            yield warn(measured, STOPPED)
+            continue
+        yield fail(
+            measured, "no foreign process may have more than 1 GiB",
+            stop_it(place, process, process.pid),
+        )  # fmt: skip
     if not found:
         yield ok("no foreign process computes on it")
 
@@ -130,8 +147,12 @@ def engines(place: Place) -> Results:
     if not foreign:
         yield ok("no other engine runs")
     for engine in foreign:
-        yield warn(
+        owner = place.owner(engine)
+        measured = (
             f"pid {engine.pid} looks like another engine ({' '.join(engine.command)[:100]}, "
-            f"user {engine.user}, {gib(engine.memory)})",
-            "", f"stop it: sudo kill {engine.pid}",
-        )  # fmt: skip
+            f"user {engine.user}, {gib(engine.memory)}{f', {owner}' if owner else ''})"
+        )
+        if place.is_stopped(engine):
+            yield warn(measured, STOPPED)
+        else:
+            yield warn(measured, "", stop_it(place, engine, engine.pid))

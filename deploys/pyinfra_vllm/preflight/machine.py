@@ -5,7 +5,17 @@ from __future__ import annotations
 import json
 
 from pyinfra_vllm import flags
-from pyinfra_vllm.preflight.finding import GIB, Place, Results, fail, gib, ok, unknown, warn
+from pyinfra_vllm.preflight.finding import (
+    GIB,
+    STOPPED,
+    Place,
+    Results,
+    fail,
+    gib,
+    ok,
+    unknown,
+    warn,
+)
 from pyinfra_vllm.recipe import Recipe
 
 _SPARE = GIB
@@ -35,6 +45,8 @@ def memory(place: Place) -> Results:
     limit = f"{gib(needed)} are needed ({share:g} of all and 1 GiB)"
     if system.memory_available >= needed:
         yield ok(f"{measured}, {limit}")
+    elif place.foreign & set(place.subject.stops):
+        yield warn(f"{measured}, {limit}", STOPPED)
     else:
         yield fail(measured, limit, "who takes it: ps -eo pid,user,rss,args --sort -rss | head")
 

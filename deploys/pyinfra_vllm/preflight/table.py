@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pyinfra_vllm.preflight import docker, fabric, gang, gpu, machine, model_files, storage
+from pyinfra_vllm.preflight import docker, fabric, gang, gpu, machine, model_files, others, storage
 from pyinfra_vllm.preflight.finding import Check
 
 FIRST = (
@@ -19,6 +19,7 @@ NODE = (
     Check("container-runtime", "docker run --gpus all", ("docker", "gpus"), gpu.container_runtime),
     Check("gpu-users", "memory is shared on GB10", ("gpus", "containers"), gpu.gpu_users),
     Check("engines", "memory is shared on GB10", ("engines", "containers"), gpu.engines),
+    Check("other-gangs", "a node is in one gang", ("leftovers",), others.other_gangs),
     Check("memory", "vLLM checks it at its start", ("system", "containers"), machine.memory),
     Check("swap", "a full GB10 stalls", ("system",), machine.swap),
     Check("hugepages", "proc(5)", ("sysctls",), machine.hugepages),
@@ -49,6 +50,7 @@ NODE = (
 """Asked of every node that answers."""
 
 GANG = (
+    Check("stop-foreign", "--data stop_foreign", (), on_gang=others.stop_foreign),
     Check("same-revision", "all ranks load one model", ("snapshots",), on_gang=gang.same_revision),
     Check("same-system", "ranks run in step", ("system", "docker"), on_gang=gang.same_system),
     Check("same-fabric", "ranks run in step", ("rdma", "interfaces"), on_gang=gang.same_fabric),

@@ -20,6 +20,7 @@ from pyinfra_vllm.lab.layout import Layout
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[2]
+LAB = str(ROOT / "inventory" / "lab.py")
 UNIT = "vllm-main"
 _DROP_IN = f"/etc/systemd/system/{UNIT}.service.d/pace.conf"
 _COMMAND = "init=$(docker inspect -f '{{.State.Pid}}' vllm-main); command=$(pgrep -P $init)"
@@ -49,26 +50,26 @@ class Gang:
         """Run the deploy of a recipe in this folder or of the project; its output."""
         return self.apply("recipe.py", f"recipe={recipe}")
 
-    def apply(self, file: str, *data: str) -> str:
+    def apply(self, file: str, *data: str, inventory: str = LAB) -> str:
         """Run a deploy file of the project; its output."""
-        run = self.begin(file, *data)
+        run = self.begin(file, *data, inventory=inventory)
         output = run.communicate()[0]
         assert run.returncode == 0, output[-3000:]
         return output
 
-    def fails(self, file: str, *data: str) -> str:
+    def fails(self, file: str, *data: str, inventory: str = LAB) -> str:
         """Run a deploy file that must fail; its output."""
-        run = self.begin(file, *data)
+        run = self.begin(file, *data, inventory=inventory)
         output = run.communicate()[0]
         assert run.returncode == 1, output[-3000:]
         return output
 
-    def begin(self, file: str, *data: str) -> subprocess.Popen[str]:
+    def begin(self, file: str, *data: str, inventory: str = LAB) -> subprocess.Popen[str]:
         """A deploy file of the project that runs."""
         return subprocess.Popen(
             [
                 str(Path(sys.executable).with_name("pyinfra")), "-y",
-                str(ROOT / "inventory" / "lab.py"),
+                inventory,
                 str(ROOT / "deploys" / file),
                 *(word for pair in data for word in ("--data", pair)),
             ],

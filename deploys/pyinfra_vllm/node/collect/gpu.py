@@ -14,7 +14,7 @@ from typing import Any
 from xml.etree import ElementTree
 
 from pyinfra_vllm.node.collect.files import read_text
-from pyinfra_vllm.node.collect.listeners import container_of
+from pyinfra_vllm.node.collect.listeners import container_of, unit_of
 from pyinfra_vllm.node.collect.parts import Document
 
 _VERSION = re.compile(r"Kernel Module.*?\s(\d+(?:\.\d+)+)\s")
@@ -84,6 +84,7 @@ def process(shown: Mapping[str, str]) -> Document:
         "memory": mebibytes(shown.get("used_memory")),
         "user": user_of(pid),
         "container_id": container_of(pid),
+        "unit": unit_of(pid),
     }
 
 

@@ -9,7 +9,7 @@ import subprocess
 
 from pyinfra_vllm.node.collect.files import names_in, read_text
 from pyinfra_vllm.node.collect.gpu import user_of
-from pyinfra_vllm.node.collect.listeners import container_of
+from pyinfra_vllm.node.collect.listeners import container_of, unit_of
 from pyinfra_vllm.node.collect.parts import Document
 from pyinfra_vllm.node.collect.secrets import masked
 
@@ -76,6 +76,7 @@ def engines() -> list[Document]:
                     "user": user_of(int(name)),
                     "memory": _resident(int(name)),
                     "container_id": container_of(int(name)),
+                    "unit": unit_of(int(name)),
                 }
             )
     return found

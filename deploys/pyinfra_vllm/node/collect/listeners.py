@@ -17,6 +17,9 @@ from pyinfra_vllm.node.collect.secrets import masked
 
 _LISTEN = "0A"  # include/net/tcp_states.h
 _CONTAINER = re.compile(r"[0-9a-f]{64}")
+_UNIT = re.compile(r"/system\.slice/(?:[^/\n]+\.slice/)*([^/\n]+\.service)")
+# What these run is not theirs, and nobody may be told to stop them.
+_HOSTS_OF_OTHERS = ("docker.service", "containerd.service", "ssh.service", "sshd.service")
 _ANSWER_TIME = 1.0
 
 
@@ -113,6 +116,7 @@ def _process(pid: int) -> Document:
         "process": read_text(f"/proc/{pid}/comm").strip() if pid else "",
         "command": masked(words),
         "container_id": container_of(pid),
+        "unit": unit_of(pid),
     }
 
 
@@ -120,3 +124,11 @@ def container_of(pid: int) -> str | None:
     """Id of the container that a process is in, from its cgroup."""
     found = _CONTAINER.search(read_text(f"/proc/{pid}/cgroup")) if pid else None
     return found.group() if found else None
+
+
+def unit_of(pid: int) -> str | None:
+    """System unit whose process it is, from its cgroup; None in a container or a session."""
+    text = read_text(f"/proc/{pid}/cgroup") if pid else ""
+    found = None if _CONTAINER.search(text) else _UNIT.search(text)
+    name = found.group(1) if found else None
+    return None if name in _HOSTS_OF_OTHERS else name

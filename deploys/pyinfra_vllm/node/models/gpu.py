@@ -23,6 +23,7 @@ class GpuProcess(Model):
     memory: int | None = None
     user: str = ""
     container_id: str | None = None
+    unit: str | None = None
 
 
 class Gpus(Model):

@@ -75,3 +75,4 @@ class Process(Model):
     user: str = ""
     memory: int = 0
     container_id: str | None = None
+    unit: str | None = None

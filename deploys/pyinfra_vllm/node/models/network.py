@@ -11,6 +11,7 @@ class Listener(Model):
     """A process on a port that the gang needs; ``pid`` 0: it can't be seen. Secrets are masked.
 
     ``container`` is the name of the container that it belongs to or (docker-proxy) serves.
+    ``unit``: the system unit that it belongs to.
     """
 
     port: int = 0
@@ -20,6 +21,7 @@ class Listener(Model):
     addresses: tuple[str, ...] = ()
     container: str | None = None
     container_id: str | None = None
+    unit: str | None = None
 
 
 class Interface(Model):
