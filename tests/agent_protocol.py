@@ -76,7 +76,7 @@ step = lru_cache(maxsize=None)(tether.step)
 
 @cache
 def says(agent: Tether, rank: int) -> Said:
-    return replace(tether.says(agent, rank), text="")
+    return replace(tether.says(agent, rank), text="", first=None)
 
 
 def new(releases: str = "AB") -> World:

@@ -80,6 +80,16 @@ def test_text_is_cut_and_made_readable() -> None:
     assert said.text.startswith("é?[2Jxx") and len(said.text.encode()) <= 120
 
 
+@pytest.mark.parametrize("first", [None, 0, 3, 62])
+def test_rank_that_went_first_is_told(first: int | None) -> None:
+    said = Said("end", "c" * 64, _START, 137, "engine exited", first)
+    assert decode(encode(said), "head") == said
+
+
+def test_rank_too_large_to_be_told_is_left_out() -> None:
+    assert decode(encode(Said("end", first=63)), "head") == Said("end")
+
+
 @pytest.mark.parametrize("role", ["head", "worker"])
 def test_ten_thousand_broken_messages_say_nothing(role: Role) -> None:
     chance = random.Random(1)

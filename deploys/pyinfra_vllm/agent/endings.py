@@ -21,7 +21,7 @@ def stop(state: State, now: Moment) -> Next:
 def failed(state: State, now: Moment) -> Next:
     end = state.tether.end
     assert end is not None
-    who = "" if end.rank == state.tether.rank else f"{state.names[end.rank]}: "
+    who = "" if end.rank == state.tether.rank else f"{_name(state, end.rank)}: "
     detail = f"{who}{end.text}"
     if end.rank == state.tether.rank and state.engine_started and not _is_asked(state):
         code = CODE_TIMEOUT if end.code is None else end.code
@@ -29,6 +29,10 @@ def failed(state: State, now: Moment) -> Next:
         state = replace(state, last_failure=failure)
     phase: Phase = "stopping" if _is_asked(state) else "failed"
     return state.to(phase, detail, now), (Clear(gently=_is_pause(state)),)
+
+
+def _name(state: State, rank: int) -> str:
+    return state.names[rank] if rank < len(state.names) else f"rank {rank}"
 
 
 def _is_asked(state: State) -> bool:

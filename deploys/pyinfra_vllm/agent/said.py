@@ -28,6 +28,7 @@ class Said:
     """What one end says of itself; ``text`` is for people only.
 
     ``code``: with *end* the exit code of an engine; with *lack* :data:`ABSENT`, or 0.
+    ``first``: with *end* the rank that went first, where it is known.
     """
 
     word: Word
@@ -35,6 +36,7 @@ class Said:
     start: Start | None = None
     code: int = 0
     text: str = ""
+    first: int | None = None
 
 
 @dataclass(frozen=True)

@@ -174,7 +174,9 @@ def _heard_in_start(now: Tether, said: Said) -> Next:
     if said.word in ("open", "serve") and said.start == now.start:
         return replace(now, served=said.word == "serve"), ()
     if said.word == "end":
-        return _ends(now, HEAD, None, said.text)
+        # What the head says of this very rank is news from the head: here the engine runs.
+        first = HEAD if said.first is None or said.first == now.rank else said.first
+        return _ends(now, first, said.code if said.start else None, said.text)
     return _ends(now, HEAD, None, "the head is not in this start any more")
 
 
@@ -192,7 +194,7 @@ def says(now: Tether, rank: int) -> Said:
     """What this rank says to ``rank``, in every beat."""
     if now.end is not None:
         start = now.start if now.end.code is not None else None
-        return Said("end", now.wanted, start, now.end.code or 0, now.end.text)
+        return Said("end", now.wanted, start, now.end.code or 0, now.end.text, now.end.rank)
     if not now.is_head:
         return _worker_says(now)
     if now.stage == "running" and rank < now.size:

@@ -25,7 +25,9 @@ SIZE = _BODY.size + _SEAL
 """Bytes of every message after the greeting and the proof."""
 
 _WORDS: tuple[Word, ...] = get_args(Word)
-_HAS_RELEASE, _HAS_START = 1, 2
+_HAS_RELEASE, _HAS_START, _FIRST = 1, 2, 2
+"""Bits of the flags; above the two lowest: the first rank to go, and 1, where that fits."""
+_MOST_FIRST = 62
 _TEXT = 120
 _KNOWN_BY: dict[Role, frozenset[Word]] = {
     "head": frozenset(("hold", "want", "open", "serve", "end")),
@@ -44,6 +46,8 @@ def _seal(key: bytes, *parts: bytes) -> bytes:
 def encode(said: Said) -> bytes:
     """The body of a message; a text that is too long is cut."""
     flags = (_HAS_RELEASE if said.release else 0) | (_HAS_START if said.start else 0)
+    if said.first is not None and said.first <= _MOST_FIRST:
+        flags |= (said.first + 1) << _FIRST
     return _BODY.pack(
         _WORDS.index(said.word),
         flags,
@@ -67,6 +71,7 @@ def decode(body: bytes, sender: Role) -> Said:
         Start(number, nonce.hex()) if flags & _HAS_START else None,
         code,
         "".join(letter if letter.isprintable() else "?" for letter in readable),
+        (flags >> _FIRST) - 1 if flags >> _FIRST else None,
     )
 
 
