@@ -6,12 +6,14 @@ import argparse
 import hashlib
 import json
 import sys
+import time
 from pathlib import Path
 
-from . import compose, docker, document, engram_job, paths, selftest, status
+from . import compose, docker, document, engram_job, paths, selftest, status, trial
 from .errors import EXIT_UNMET, Unmet
 from .report import Report
 from .run import Agent
+from .wish import Wishes
 
 
 def _digest() -> str:
@@ -61,6 +63,19 @@ def _status(gang: str) -> int:
     return 0
 
 
+def _back(gang: str, release: str, why: str, who: str) -> int:
+    """Only from this release: whoever asked for another one meanwhile has it."""
+    wishes = Wishes(gang)
+    wish = wishes.look()
+    if wish.release != release or wish.terms is None or not wish.terms.previous:
+        print(json.dumps({"wanted": wish.release, "back": False}))
+        return 0
+    document = trial.wish_to_go_back(wish.whole, why, time.time())
+    wishes.replace({**document, "by": {"who": who}})
+    print(json.dumps({"wanted": wish.terms.previous, "back": True}))
+    return 0
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="agent.pyz", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
@@ -74,6 +89,11 @@ def _parser() -> argparse.ArgumentParser:
     copies.add_argument("plan", metavar="PLAN_FILE")
     remove = commands.add_parser("remove", help="kill and remove the gang's containers")
     remove.add_argument("gang", metavar="GANG")
+    back = commands.add_parser("back", help="want again what served before this release")
+    back.add_argument("gang", metavar="GANG")
+    back.add_argument("release", metavar="RELEASE")
+    back.add_argument("--why", required=True, metavar="TEXT")
+    back.add_argument("--who", required=True, metavar="WHO")
     state = commands.add_parser("status", help="what the agent says of itself, as JSON")
     state.add_argument("gang", metavar="GANG")
     commands.add_parser("selftest", help="exit 0 when the agent is usable on this node")
@@ -94,6 +114,9 @@ def main() -> int:
             return _engram(words.plan)
         if words.command == "remove":
             return _remove(paths.checked_gang(words.gang))
+        if words.command == "back":
+            gang = paths.checked_gang(words.gang)
+            return _back(gang, words.release, words.why, words.who)
         if words.command == "status":
             return _status(paths.checked_gang(words.gang))
         return selftest.main()

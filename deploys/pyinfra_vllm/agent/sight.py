@@ -43,4 +43,6 @@ def has_exited(state: State) -> bool:
 
 def asked(wish: Wish) -> dict[str, Any]:
     """What the history keeps of a wish."""
-    return {key: wish.whole.get(key) for key in ("kind", "by", "recipe", "image", "previous")}
+    known = {key: wish.whole.get(key) for key in ("kind", "by", "recipe", "image", "previous")}
+    back = wish.whole.get("back")
+    return {**known, "why": back.get("why")} if isinstance(back, dict) else known

@@ -4,7 +4,8 @@ One JSON document a line (schema 1; keys are only ever added), each with ``at`` 
 seconds), ``switch``, ``release`` and ``event``:
 
 ``asked``
-    the head has seen the wish; with ``kind``, ``by``, ``recipe`` and ``image`` of it
+    the head has seen the wish; with ``kind``, ``by``, ``recipe``, ``image`` and ``previous`` of
+    it, and ``why`` where it is one to go back
 ``serving``
     the first completion since then; ``start``: its number, ``engine``: seconds from the
     engine's start to it, ``without``: seconds since the last completion's start had ended,

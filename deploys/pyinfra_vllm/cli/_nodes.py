@@ -38,6 +38,22 @@ def read(inventory: str, recipe: str | None = None, password: str | None = None)
     return found
 
 
+def heads(inventory: str, password: str | None = None) -> Read:
+    """Ask the heads of all gangs for their history alone."""
+    from pyinfra_vllm.agent import switches
+    from pyinfra_vllm.cli import _inventory
+
+    data = _inventory.hosts(inventory)
+    found = Read([_whole_gang(data, name) for name in _gang_names(data)], [])
+    queries = {
+        gang.head.name: Query(gang=gang.name, files=switches.files(gang.name))
+        for gang in found.gangs
+    }
+    with session(inventory, list(queries), sudo=password) as (state, _):
+        ask(state, queries, found)
+    return found
+
+
 def asked(inventory: str, recipe: str | None = None) -> tuple[Read, dict[str, Query]]:
     """What is to be asked of each node, before any is reached. UserError as for :func:`read`."""
     from pyinfra_vllm.cli import _inventory

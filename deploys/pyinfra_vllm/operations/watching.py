@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Literal
 
 import gevent
@@ -28,9 +28,20 @@ Outcome = Literal["serving", "paused", "back", "failed"]
 
 
 class Watch:
-    """One waiting. ``failures``: node -> when its engine had died before; that is no news."""
+    """One waiting. ``failures``: node -> when its engine had died before; that is no news.
 
-    def __init__(self, state: State, host: Host, goal: Goal, failures: Mapping[str, float]) -> None:
+    ``stopped``: whether nobody wants to wait any longer.
+    """
+
+    def __init__(
+        self,
+        state: State,
+        host: Host,
+        goal: Goal,
+        failures: Mapping[str, float],
+        stopped: Callable[[], bool] = lambda: False,
+    ) -> None:
+        self._stopped = stopped
         self._state = state
         self._host = host
         self._goal = goal
@@ -47,6 +58,8 @@ class Watch:
             outcome = self._outcome(looks)
             if outcome is not None:
                 return outcome
+            if self._stopped():
+                return "failed"
             self._say_phases(looks)
             gevent.sleep(_POLL_SECONDS)
 
