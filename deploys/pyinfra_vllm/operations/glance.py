@@ -78,18 +78,21 @@ def _glance(member: Host, asking: Host, gang: str, leads: bool) -> Glance:
         f"_SYSTEMD_INVOCATION_ID=$(systemctl show --value -p InvocationID {paths.unit(gang)}) "
         f"| grep -vE '{AGENT_LINE}' | tail -n 1"
     )
-    if leads:
-        command = (
-            f"tr -d '\\n' 2>/dev/null < {paths.wanted(gang)}; echo; "
-            f"tail -n 1 {paths.history(gang)} 2>/dev/null | tr -d '\\n'; echo; {command}"
+    if leads:  # read after the status: a head that serves has written its history before
+        command += (
+            f" | tr -d '\\n'; echo; cat {paths.wanted(gang)} 2>/dev/null | tr -d '\\n'; echo; "
+            f"tail -n 1 {paths.history(gang)} 2>/dev/null"
         )
     ok, output = run(member, asking, StringCommand(command))
-    lines = list(output.stdout_lines) if ok else []
-    wanted, event, *rest = [*lines, "", "", "", ""] if leads else ["", "", *lines, "", ""]
+    lines = list(output.stdout_lines) if ok or leads else []
+    status, line, wanted, event, *_ = [*lines, "", "", "", ""]
     return Glance(
-        member, _document(rest[0]), rest[1].strip()[:_LINE_LENGTH], _document(wanted),
+        member,
+        _document(status),
+        line.strip()[:_LINE_LENGTH],
+        _document(wanted),
         _document(event),
-    )  # fmt: skip
+    )
 
 
 def _document(text: str) -> dict[str, Any]:
