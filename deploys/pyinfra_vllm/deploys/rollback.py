@@ -10,10 +10,11 @@ from pyinfra.api import Host, State, deploy
 
 from pyinfra_vllm import controller, going_back
 from pyinfra_vllm.changes import States
-from pyinfra_vllm.cluster import MAIN, Gang, gang_of
+from pyinfra_vllm.cluster import MAIN, Gang
 from pyinfra_vllm.deploys import data
 from pyinfra_vllm.errors import UserError
 from pyinfra_vllm.facts import survey
+from pyinfra_vllm.facts.inventory import members as members_of
 from pyinfra_vllm.facts.refusal import Refusal
 from pyinfra_vllm.going_back import Choice
 from pyinfra_vllm.operations import going_back as operations
@@ -66,14 +67,8 @@ def gang_here(state: State, gang_name: str, with_images: bool = True) -> tuple[G
 
     ``with_images``: also of images that others made, which takes another look.
     """
-    hosts = {one.name: one.data.dict() for one in state.inventory}
-    size = sum(
-        1
-        for values in hosts.values()
-        if values.get("vllm_gang", MAIN) == gang_name and "vllm_rank" in values
-    )
-    ours = {name: values for name, values in hosts.items() if "vllm_rank" in values}
-    gang = gang_of(ours, size, gang_name)
+    members = members_of(next(iter(state.inventory)))
+    gang = members.gang(gang_name, len(members.of(gang_name)))
     states = _survey(state, gang, ())
     tags = going_back.tags(states) if with_images else ()
     if tags:
