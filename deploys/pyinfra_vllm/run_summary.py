@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-SWITCH = "Gang: started"
-"""The operation that starts engines anew."""
+from pyinfra_vllm.consequences import Consequence
+
 _WORTH_SAYING = 1.0
 _WIDTH = 12
 
@@ -17,6 +17,7 @@ class Stage:
 
     name: str
     seconds: float = 0.0
+    consequence: Consequence = "staging"
     changed: set[str] = field(default_factory=set)
     failed: set[str] = field(default_factory=set)
 
@@ -35,7 +36,11 @@ class Served:
 def lines(stages: Sequence[Stage], gangs: Sequence[Served], seconds: float) -> list[str]:
     """The summary of a run that took ``seconds``."""
     found = [_gang(stages, gang) for gang in gangs]
-    changed = [f"{stage.name} ({_names(stage.changed)})" for stage in stages if stage.changed]
+    changed = [
+        f"{stage.name} ({_names(stage.changed)})"
+        for stage in stages
+        if stage.changed and stage.consequence != "watch"
+    ]
     found += _listed("changed", changed or ["nothing"])
     slow = sorted(
         (stage for stage in stages if stage.seconds >= _WORTH_SAYING),
@@ -52,7 +57,7 @@ def _gang(stages: Sequence[Stage], gang: Served) -> str:
     if failed:
         first = next(stage for stage in stages if stage.failed & gang.nodes)
         return f"{what}: failed at {first.name} ({_names(first.failed & gang.nodes)})"
-    switched = any(stage.changed & gang.nodes for stage in stages if stage.name == SWITCH)
+    switched = any(stage.changed & gang.nodes for stage in stages if stage.consequence == "restart")
     return f"{what}, {'restarted' if switched else 'not restarted'}: {gang.url}"
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pty
+import re
 import subprocess
 import sys
 import time
@@ -13,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from .conftest import Lab
+from .test_node_down import FORGET, RECIPE, with_label
 
 pytestmark = pytest.mark.lab
 
@@ -86,6 +88,37 @@ def test_the_password_of_sudo_is_given_once_for_all_nodes(users: Lab, inventory:
     assert output.count(ASKED) == 1
     assert "Unit: installed and enabled" in output
     assert PASSWORD not in output
+
+
+def test_such_a_user_stages_for_real_and_a_second_run_changes_nothing(
+    users: Lab, inventory: Path
+) -> None:
+    with_label(users)
+    words = [PYINFRA, "--same-sudo-password", "-y", str(inventory), "deploys/recipe.py"]
+    words += ["--data", "recipe=tiny-cpu-4x", "--data", "stage_only=true"]
+    runs = [
+        subprocess.run(
+            words,
+            cwd=ROOT,
+            env={**os.environ, "PYINFRA_VLLM_LAB": users.name, "PYINFRA_PROGRESS": "off"},
+            input=f"{PASSWORD}\n",
+            capture_output=True,
+            text=True,
+            start_new_session=True,
+            timeout=300,
+        )
+        for _ in range(2)
+    ]
+    try:
+        for done in runs:
+            assert done.returncode == 0, done.stderr
+            assert PASSWORD not in done.stdout + done.stderr
+        assert "Release: files (" in runs[0].stderr
+        assert re.search(r"changed +nothing", runs[1].stderr), runs[1].stderr
+    finally:
+        for machine in users.machines:
+            users.ask(machine.rank, FORGET)
+            users.ask(machine.rank, f"docker image rm --force {RECIPE.docker_image} >/dev/null")
 
 
 def test_without_a_terminal_the_remedy_is_said(users: Lab, inventory: Path) -> None:

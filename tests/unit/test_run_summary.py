@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pyinfra_vllm.run_summary import SWITCH, Served, Stage, lines
+from pyinfra_vllm.run_summary import Served, Stage, lines
 
 GANG = Served("main", "r37", "ab" * 32, "http://spark-0:8000/v1", frozenset({"spark-0", "spark-1"}))
 
@@ -17,15 +17,14 @@ def test_a_run_without_a_change_says_so_and_how_long_it_took() -> None:
 
 def test_a_switch_is_named_with_the_slowest_stages_first() -> None:
     stages = [
-        Stage("Release: files", 2.0, {"spark-1", "spark-0"}),
-        Stage(SWITCH, 0.4, {"spark-0"}),
-        Stage("Gang: ready", 51.2, {"spark-0"}),
+        Stage("Release: files", 2.0, "staging", {"spark-1", "spark-0"}),
+        Stage("Gang: started", 0.4, "restart", {"spark-0"}),
+        Stage("Gang: ready", 51.2, "watch", {"spark-0"}),
     ]
     assert lines(stages, [GANG], 55.0) == [
         "gang main: r37, release abababababab, restarted: http://spark-0:8000/v1",
         "changed     Release: files (spark-0, spark-1)",
         "            Gang: started (spark-0)",
-        "            Gang: ready (spark-0)",
         "took        55.0 s in all",
         "            51 s Gang: ready",
         "            2 s Release: files",

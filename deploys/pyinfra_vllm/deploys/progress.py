@@ -9,7 +9,8 @@ from pyinfra import logger
 from pyinfra.api import Host, State
 from pyinfra.api.state import BaseStateCallback
 
-from pyinfra_vllm import goal
+from pyinfra_vllm import consequences, goal
+from pyinfra_vllm.operations.common import key_of
 from pyinfra_vllm.operations.watching import api_url
 from pyinfra_vllm.release import Release
 from pyinfra_vllm.run_summary import Served, Stage, lines
@@ -45,6 +46,8 @@ class Progress(BaseStateCallback):
 
     def operation_end(self, state: State, op_hash: str) -> None:  # type: ignore[override]
         stage = self._stages[op_hash]
+        if key := key_of(state, op_hash):
+            stage.consequence = consequences.of(key)
         stage.seconds = time.monotonic() - self._since[op_hash]
         for host, operations in state.ops.items():
             found = operations.get(op_hash)

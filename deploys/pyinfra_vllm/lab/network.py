@@ -64,9 +64,8 @@ def hardware_address(layout: Layout) -> str:
 
     Then the other nodes send to an address that is gone until they ask anew (30 s and more).
     """
-    return ":".join(
-        f"{byte:02x}" for byte in (0x02, 0x76, *ipaddress.ip_address(layout.gateway).packed)
-    )
+    gateway = ipaddress.IPv4Address(layout.gateway)
+    return ":".join(f"{byte:02x}" for byte in (0x02, 0x76, *gateway.packed))
 
 
 def ensure(layout: Layout) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from functools import wraps
 from typing import Concatenate
+from weakref import WeakKeyDictionary
 
 from pyinfra import host, logger, state
 from pyinfra.api import FunctionCommand, Host, State, StringCommand
@@ -33,6 +34,13 @@ Commands = Generator[PyinfraCommand, None, None]
 
 P = ParamSpec("P")
 
+_KEYS: WeakKeyDictionary[State, dict[str, str]] = WeakKeyDictionary()
+
+
+def key_of(run: State, op_hash: str) -> str:
+    """Module and function of an operation that has run; empty for one that isn't ours."""
+    return _KEYS.get(run, {}).get(op_hash, "")
+
 
 def explained(function: Callable[P, Commands]) -> Callable[P, Commands]:
     """An operation whose UserError is shown as its message alone.
@@ -46,6 +54,8 @@ def explained(function: Callable[P, Commands]) -> Callable[P, Commands]:
     def wrapped(*args: P.args, **kwargs: P.kwargs) -> Commands:
         if listener := told.to(host.state):
             listener.begins(key)
+        if host.executing_op_hash:
+            _KEYS.setdefault(host.state, {})[host.executing_op_hash] = key
         try:
             yield from function(*args, **kwargs)
         except (UserError, Refusal) as error:
