@@ -15,6 +15,7 @@ from typing import Any
 from pyinfra_vllm import secret_values
 from pyinfra_vllm.agent import paths
 from pyinfra_vllm.changes import States, nodes_of
+from pyinfra_vllm.moves import move
 from pyinfra_vllm.node.models import AgentStatus
 from pyinfra_vllm.node.state import NodeState
 from pyinfra_vllm.release import Release
@@ -115,6 +116,9 @@ def restart_reasons(release: Release, states: States) -> dict[str, str]:
     head, secret = release.content.gang.head.name, changed_secret(release, states)
     if secret and found.get(head, secret) is None:
         found[head] = secret
+    moved = move(release.content.gang, states)
+    if moved and head in states:
+        found[head] = "; ".join(moved.lines) or "the addresses of the nodes change"
     return {name: reason for name, reason in found.items() if reason}
 
 

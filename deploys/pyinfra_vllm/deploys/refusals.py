@@ -9,8 +9,11 @@ from pyinfra.api import State
 
 from pyinfra_vllm import catalog, check, flag_cache, flag_list, preflight
 from pyinfra_vllm.changes import States, image_lacking, image_source
+from pyinfra_vllm.cluster import Gang
 from pyinfra_vllm.errors import UserError
+from pyinfra_vllm.gangs import Members
 from pyinfra_vllm.image import Build
+from pyinfra_vllm.moves import move, refusal
 from pyinfra_vllm.release import Release
 from pyinfra_vllm.starts import restart_reasons
 from pyinfra_vllm.validation import shown
@@ -75,3 +78,15 @@ def refuse_partial_switch(state: State, release: Release, states: States) -> Non
     lacking = image_lacking(release, states)
     if lacking and {image_source(release, states), *lacking} & set(left_out):
         refuse([f"the image must go from node to node, {remedy}"])
+
+
+def refuse_move(inventory: Members, state: State, gang: Gang, states: States) -> None:
+    """UserError when the head moves away from a node that may still be one."""
+    found, said = move(gang, states), inventory.nodes[gang.head.name].get("dead")
+    if found is None:
+        return
+    dead = set(str(said).split(",")) if said is not None else set()
+    addresses = {name: data.get("vllm_fabric_address") for name, data in inventory.nodes.items()}
+    names = {str(address): name for name, address in addresses.items() if address}
+    alive = {host.name for host in state.inventory if host.connected}
+    refuse([why] if (why := refusal(found, gang, dead, names, alive)) else [])

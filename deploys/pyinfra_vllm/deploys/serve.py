@@ -8,7 +8,7 @@ from pyinfra.api import deploy
 from pyinfra_vllm import controller, goal
 from pyinfra_vllm.deploys import data
 from pyinfra_vllm.deploys.staging import stage, wanted_here
-from pyinfra_vllm.operations import foreign, gang, image, lock, rdma, ready, release
+from pyinfra_vllm.operations import foreign, gang, image, lock, moving, rdma, ready, release
 
 
 @deploy("Serve", data_defaults={"recipe": None, "vllm_gang": "main"})
@@ -48,6 +48,8 @@ def serve(recipe: str | None = None) -> None:
     gang.gate(name="Gang: whole", release=new)
     if wanted.stops:
         foreign.stopped(name="Foreign engines: stopped", release=new, names=wanted.stops)
+    moving.head_stopped(name="Gang: old head stopped", release=new)
+    moving.ranks_known(name="Gang: ranks known", release=new)
     gang.joined(name="Gang: units run", release=new)
     order = to_serve.order("deploy", controller.about())
     gang.started(name="Gang: started", release=new, order=order)

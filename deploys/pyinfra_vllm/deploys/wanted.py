@@ -28,6 +28,7 @@ from pyinfra_vllm.deploys.refusals import (
     refuse_arguments,
     refuse_disorder,
     refuse_findings,
+    refuse_move,
     refuse_partial_switch,
     say_lost_nodes,
 )
@@ -127,6 +128,7 @@ def _compute(state: State, inventory: Members, recipe: object, gang_name: str) -
     digest = build.digest if build else None
     content = Content(found.name, found.recipe, gang, digest, revisions, known)
     release = release_of(content)
+    refuse_move(inventory, state, gang, states)
     say_lost_nodes(release, states)
     refuse_partial_switch(state, release, states)
     failures = last_failures(release, states)

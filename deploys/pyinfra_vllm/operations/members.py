@@ -7,10 +7,12 @@ from pyinfra.api import operation
 from pyinfra_vllm import placement
 from pyinfra_vllm.agent import paths
 from pyinfra_vllm.changes import file_is_right
+from pyinfra_vllm.moves import move
 from pyinfra_vllm.operations.common import (
     Commands,
     change,
     look,
+    look_at_gang,
     place,
     show_file,
     this_node,
@@ -25,13 +27,15 @@ from pyinfra_vllm.unit_files import members_text
 def known(release: Release) -> Commands:
     """Every node knows its rank and where the others are; running agents read it at their start.
 
+    Not when ranks move: who would learn it before the old head has stopped would leave it.
+
     + release: what the gang is to serve
     """
     gang = release.content.gang
     path = paths.members(gang.name)
     text = members_text(gang, this_node(release))
     found = look(release).file(path)
-    if file_is_right(found, text):
+    if file_is_right(found, text) or move(gang, look_at_gang(release)):
         return
     show_file(path, found, text, FILE_MODE)
     yield from change(place([placement.file(path, text, FILE_MODE)]))

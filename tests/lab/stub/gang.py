@@ -102,11 +102,11 @@ class Gang:
         except ValueError:
             return {}
 
-    def complete(self, prompt: str = "The answer is", seconds: float = 20) -> str:
+    def complete(self, prompt: str = "The answer is", seconds: float = 20, machine: int = 0) -> str:
         """The greedy text; OSError while the gang doesn't answer."""
         body = {"model": "tiny", "prompt": prompt, "max_tokens": 16, "temperature": 0}
         request = urllib.request.Request(
-            f"http://{self.layout.machines[0].address}:8000/v1/completions",
+            f"http://{self.layout.machines[machine].address}:8000/v1/completions",
             json.dumps(body).encode(),
             {"Content-Type": "application/json"},
         )

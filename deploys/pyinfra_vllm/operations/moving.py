@@ -1,0 +1,111 @@
+"""Operations: ranks move. Nobody is told who it is before the old head has stopped."""
+
+from __future__ import annotations
+
+from pyinfra import host, logger, state
+from pyinfra.api import Host, State, StringCommand, operation
+
+from pyinfra_vllm import placement
+from pyinfra_vllm.agent import paths
+from pyinfra_vllm.changes import States, file_is_right
+from pyinfra_vllm.errors import UserError
+from pyinfra_vllm.facts.inventory import members
+from pyinfra_vllm.moves import Move, move
+from pyinfra_vllm.operations.common import (
+    Commands,
+    called,
+    change,
+    look,
+    look_at_gang,
+    place,
+    run,
+    show,
+    this_node,
+)
+from pyinfra_vllm.operations.lock import changing, confirm
+from pyinfra_vllm.release import FILE_MODE, Release
+from pyinfra_vllm.unit_files import members_text
+
+
+@operation()
+@changing
+def head_stopped(release: Release) -> Commands:
+    """The head of before holds no rank any more, when the head moves.
+
+    One that is a host of the inventory is stopped; another one was said to be dead.
+
+    + release: what the gang is to serve
+    """
+    found = _move(release)
+    if found is None:
+        return
+    gang, name = release.content.gang, this_node(release).name
+    for line in found.lines if name == gang.head.name else ():
+        show(f"{line}; the gang doesn't serve meanwhile")
+    if name in found.old_heads:
+        confirm(host)
+        yield from change(StringCommand("systemctl", "stop", paths.unit(gang.name)))
+        yield from change(place(_no_head(gang.name)))
+    elsewhere = _host_at(found.gone) if found.gone and name == gang.head.name else ""
+    if elsewhere:
+        confirm(host)
+        yield from change(called(_stop_elsewhere, elsewhere, gang.name))
+    marker = _pause_of(found, look_at_gang(release), gang.name)
+    if marker and name == gang.head.name:
+        yield from change(place([placement.file(paths.paused(gang.name), marker, FILE_MODE)]))
+
+
+@operation()
+@changing
+def ranks_known(release: Release) -> Commands:
+    """Every node whose rank or whose peers have changed is stopped, and knows who it is now.
+
+    + release: what the gang is to serve
+    """
+    node, gang = this_node(release), release.content.gang
+    text, path = members_text(gang, node), paths.members(gang.name)
+    if file_is_right(look(release).file(path), text):
+        return
+    show(f"Will stop {paths.unit(gang.name)}, and make this node rank {node.rank}")
+    yield from change(StringCommand("systemctl", "stop", paths.unit(gang.name)))
+    # What a node wanted when it was the head last is nothing to go back to.
+    gone = _no_head(gang.name)
+    gone += [placement.remove(paths.paused(gang.name))] if node.rank else []
+    yield from change(place([*gone, placement.file(path, text, FILE_MODE)]))
+
+
+def _move(release: Release) -> Move | None:
+    return move(release.content.gang, look_at_gang(release))
+
+
+def _no_head(gang: str) -> list[placement.Action]:
+    """What only a head has, but for the book of what has been."""
+    return [placement.remove(path(gang)) for path in (paths.wanted, paths.lease, paths.starts)]
+
+
+def _pause_of(found: Move, states: States, gang: str) -> str:
+    """The mark that the gang is paused, where an old head has it."""
+    marks = [states[name].file(paths.paused(gang)) for name in found.old_heads if name in states]
+    return next((mark.text or "" for mark in marks if mark), "")
+
+
+def _host_at(address: str) -> str:
+    """Name of the host of the inventory, outside the gang, with a fabric address."""
+    for name, data in members(host).nodes.items():
+        at = state.inventory.get_host(name)
+        if data.get("vllm_fabric_address") == address and at.connected:
+            return name
+    return ""
+
+
+def _stop_elsewhere(state: State, host: Host, name: str, gang: str) -> bool:
+    at = state.inventory.get_host(name)
+    unit = paths.unit(gang)
+    # It is no member any more: it must not come back as a head at the next boot.
+    command = f"systemctl disable --now {unit} 2>/dev/null; ! systemctl is-active --quiet {unit}"
+    ok, _ = run(at, host, StringCommand(command))
+    ok = ok and run(at, host, place(_no_head(gang)))[0]
+    if not ok:
+        raise UserError(f"{name}: the old head can't be stopped; nothing is moved")
+    logger.info(f"{host.print_prefix}{name}, the head until now, is stopped")
+    return True

@@ -1,0 +1,60 @@
+"""Ranks move: hosts reordered, the head moved, a head that is dead."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+import pytest
+
+from .stub.gang import HERE, Gang
+
+pytestmark = pytest.mark.lab
+
+ORDER = str(HERE / "order.py")
+ROOT = "/var/lib/pyinfra-vllm/main"
+RANK = "docker inspect -f '{{index .Config.Labels \"pyinfra-vllm.rank\"}}' vllm-main"
+
+
+@pytest.fixture
+def moving(gang: Gang, monkeypatch: pytest.MonkeyPatch) -> Iterator[Gang]:
+    """The gang in its usual order before and after."""
+    monkeypatch.setenv("PYINFRA_VLLM_ORDER", "0,1,2,3")
+    gang.deploy("stub-4x")
+    yield gang
+    gang.power_on()
+    gang.deploy("stub-4x")
+
+
+def heads(gang: Gang) -> list[int]:
+    """Machines that would ask for a release."""
+    return [n for n in range(4) if gang.look(n, f"ls {ROOT}/wanted.json") != ""]
+
+
+def test_ranks_move_with_the_old_head_stopped_or_known_to_be_dead(
+    moving: Gang, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYINFRA_VLLM_ORDER", "1,2,0,3")
+    moving.apply("recipe.py", "recipe=stub-4x", inventory=ORDER)
+    assert moving.complete(machine=1)
+    assert [moving.ask(machine, RANK) for machine in (1, 2, 0, 3)] == ["0", "1", "2", "3"]
+    assert heads(moving) == [1]
+    assert json.loads(moving.ask(0, f"cat {ROOT}/gang.json"))["rank"] == 2
+    again = moving.apply("recipe.py", "recipe=stub-4x", inventory=ORDER)
+    assert "changed     nothing" in again
+
+    monkeypatch.setenv("PYINFRA_VLLM_ORDER", "0,1")
+    moving.apply("recipe.py", "recipe=stub-2x", inventory=ORDER)
+    assert moving.complete()
+    moving.power_cut(0)
+    monkeypatch.setenv("PYINFRA_VLLM_ORDER", "2,1")
+    refused = moving.fails("recipe.py", "recipe=stub-2x", inventory=ORDER)
+    address = moving.layout.machines[0].address
+    assert f"it was {address}, which can't be reached" in refused
+    assert f"--data dead={address}" in refused
+    moving.apply("recipe.py", "recipe=stub-2x", f"dead={address}", inventory=ORDER)
+    assert moving.complete(machine=2)
+    moving.power_on()
+    # The old one is there again, and finds nobody.
+    assert moving.look(0, "docker ps --quiet") == ""
+    assert moving.complete(machine=2)
