@@ -30,6 +30,8 @@ OPERATIONS: Mapping[str, Consequence] = {
     "unit.installed": "quiet",
     "arguments.checked": "watch",
     "gang.gate": "watch",
+    "window.opened": "restart",
+    "window.closed": "restart",
     "foreign.stopped": "restart",
     "moving.head_stopped": "restart",
     "moving.ranks_known": "restart",

@@ -22,6 +22,7 @@ _PATH = r"/\S+"
 _PINNED = r"\S+@sha256:[0-9a-f]{64}"
 _KINDS = {
     "head": ("", "the head builds it"),
+    "window": ("", "the head builds it, and the gang is paused for the time of the build"),
     "builder": (_HOST, "a host of the inventory outside the gang builds it"),
     "archive": (_PATH, "a file of docker save, on storage that every node sees"),
     "registry": (_PINNED, "a registry has it, as repository@sha256:…"),
@@ -36,7 +37,7 @@ _EXAMPLES = {
 
 @dataclass(frozen=True)
 class Origin:
-    """``kind`` is head, builder, archive, registry or present; ``value`` what follows it."""
+    """``kind`` is one of the words before a colon; ``value`` is what follows it."""
 
     kind: str = "head"
     value: str = ""
@@ -76,7 +77,7 @@ def builders(hosts: Mapping[str, Mapping[str, Any]]) -> set[str]:
     return names
 
 
-def refusal(build: Build, state: NodeState, gang: str) -> str | None:
+def refusal(build: Build, state: NodeState) -> str | None:
     """Why the image can't be built on a node beside what serves there; None: it can."""
     if not any(one.ours and one.running for one in state.containers.required):
         return None
@@ -85,18 +86,24 @@ def refusal(build: Build, state: NodeState, gang: str) -> str | None:
     if needs.memory_gib is not None and room >= needs.memory_gib + ROOM_GIB:
         return None
     takes = f"up to {needs.memory_gib} GiB" if needs.memory_gib else "what its profile doesn't say"
-    time = f" (about {needs.minutes} minutes from nothing)" if needs.minutes else ""
     lines = [
         f"the image {build.tag} is to be built here, and the node serves: {room:.1f} of "
         f"{system.memory_total / GIB:.1f} GiB of memory are available, the build takes {takes}, "
         f"and {ROOM_GIB} GiB must stay free. Say in the inventory where the image comes from:"
     ]
     lines += [f'  {KEY} = "{_EXAMPLES.get(kind, kind)}": {text}' for kind, text in _others()]
-    lines.append(
-        f"or stop the gang on every node for the time of the build{time}: "
-        f"systemctl stop vllm-{gang}"
-    )
+    if needs.minutes:
+        lines.append(f"a build from nothing takes about {needs.minutes} minutes")
     return "\n".join(lines)
+
+
+def price(build: Build) -> str:
+    """What a build window costs, as far as the profile tells."""
+    minutes = f"about {build.needs.minutes}" if build.needs.minutes else "an unknown number of"
+    return (
+        f"the gang doesn't serve for {minutes} minutes (a build from nothing), and until the image "
+        "is on all nodes and the new release has started"
+    )
 
 
 def _others() -> list[tuple[str, str]]:

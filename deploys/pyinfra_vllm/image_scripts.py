@@ -28,8 +28,11 @@ def build_unit(build: Build) -> str:
     return f"pyinfra-vllm-build-{build.digest[:12]}"
 
 
-def building(build: Build) -> str:
-    """Build the image in its unit, or watch the unit. UserError while something is ``todo``."""
+def building(build: Build, gang: str = "main") -> str:
+    """Build the image in its unit, or watch the unit. UserError while something is ``todo``.
+
+    The unit renews the lease of a build window of ``gang``, where there is one.
+    """
     return _script(
         "build",
         unit=build_unit(build),
@@ -38,6 +41,7 @@ def building(build: Build) -> str:
         context=base64.b64encode(context_tar(build)).decode(),
         tag=build.tag,
         label=LABEL,
+        lease=paths.paused(gang),
         digest=build.digest,
         steps=steps(build),
         disk_gib=build.needs.disk_gib or DISK_GIB,

@@ -99,9 +99,9 @@ def refusal(
 
 def _was(gang: str, state: NodeState | None) -> _Was | None:
     """What a node's ``gang.json`` says; None where there is none that can be read."""
-    found = state.file(paths.members(gang)) if state else None
     try:
+        found = state.file(paths.members(gang)) if state else None
         known = json.loads(found.text or "") if found else {}
         return _Was(int(known["rank"]), tuple(map(str, known["addresses"])))
-    except (ValueError, KeyError, TypeError, AttributeError):
+    except (ValueError, LookupError, TypeError, AttributeError):
         return None

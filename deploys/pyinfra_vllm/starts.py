@@ -14,6 +14,7 @@ from typing import Any
 
 from pyinfra_vllm import secret_values
 from pyinfra_vllm.agent import paths
+from pyinfra_vllm.build_window import has_lease
 from pyinfra_vllm.changes import States, nodes_of
 from pyinfra_vllm.moves import move
 from pyinfra_vllm.node.models import AgentStatus
@@ -99,9 +100,10 @@ def _is_unproven(now: Wish, head: NodeState) -> bool:
 
 
 def is_paused(release: Release, states: States) -> bool:
-    """Whether an operator has paused the gang."""
+    """Whether an operator has paused the gang until a resume; a build window ends by itself."""
     head = states.get(release.content.gang.head.name)
-    return head is not None and head.file(paths.paused(release.content.gang.name)) is not None
+    marker = head.file(paths.paused(release.content.gang.name)) if head else None
+    return marker is not None and not has_lease(marker)
 
 
 def restart_reasons(release: Release, states: States) -> dict[str, str]:

@@ -71,14 +71,14 @@ def node(*containers: dict[str, object]) -> NodeState:
 
 
 def test_a_build_beside_an_engine_needs_room_that_is_there() -> None:
-    assert refusal(image(None), node(), "main") is None
-    assert refusal(image(8), node(ENGINE), "main") is None
+    assert refusal(image(None), node()) is None
+    assert refusal(image(8), node(ENGINE)) is None
     for needs in (None, 117, 200):
-        said = refusal(image(needs), node(ENGINE), "main") or ""
+        said = refusal(image(needs), node(ENGINE)) or ""
         assert "117.7 of 121.7 GiB of memory are available" in said
         assert "archive:/PATH.tar" in said
         assert "about 70 minutes" in said
-        assert "systemctl stop vllm-main" in said
+        assert 'vllm_image_source = "window"' in said
 
 
 def test_steps_are_counted_as_docker_does() -> None:

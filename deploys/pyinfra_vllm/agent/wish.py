@@ -30,7 +30,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from . import document, paths
+from . import document, paths, pause
 from .errors import Unmet
 from .trial import Terms
 
@@ -73,7 +73,7 @@ class Wishes:
     def look(self) -> Wish:
         """The wish as it is now."""
         seen = (_signature(self._wanted), _signature(self._paused))
-        if seen != self._seen:
+        if seen != self._seen or (self._wish.paused and pause.has_lease(self._paused)):
             self._wish = _read(self._wanted, self._paused)
             self._seen = seen
         return self._wish
@@ -109,7 +109,7 @@ def _signature(path: Path) -> object:
 
 
 def _read(wanted: Path, paused: Path) -> Wish:
-    pause = _pause(paused)
+    held = pause.text(paused)
     try:
         source = document.read(wanted)
         release = source.text("release")
@@ -118,9 +118,9 @@ def _read(wanted: Path, paused: Path) -> Wish:
         switch = source.number("switch")
         whole = source.value
         assert isinstance(whole, dict)
-        return Wish(release, switch, pause, "", _terms(whole, release, switch), whole)
+        return Wish(release, switch, held, "", _terms(whole, release, switch), whole)
     except Unmet as unmet:
-        return Wish("", 0, pause, str(unmet))
+        return Wish("", 0, held, str(unmet))
 
 
 def _is_digest(text: object) -> bool:
@@ -137,18 +137,3 @@ def _terms(whole: dict[str, Any], release: str, switch: int) -> Terms | None:
         return None
     known = str(previous) if _is_digest(previous) and previous != release else ""
     return Terms(release, switch, known, seconds, lease if known else 0.0)
-
-
-def _pause(path: Path) -> str:
-    """The marker alone counts; what it says of who and why is for people."""
-    try:
-        text = path.read_text(errors="replace")
-    except FileNotFoundError:
-        return ""
-    except OSError as error:
-        return f"paused ({path}: {os.strerror(error.errno or 0)})"
-    try:
-        marker = json.loads(text)
-        return f"paused by {marker['who']} at {marker['when']}: {marker['why']}"
-    except (ValueError, KeyError, TypeError):
-        return f"paused: {path} is there"

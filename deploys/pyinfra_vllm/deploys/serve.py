@@ -8,7 +8,18 @@ from pyinfra.api import deploy
 from pyinfra_vllm import controller, goal
 from pyinfra_vllm.deploys import data
 from pyinfra_vllm.deploys.staging import stage, wanted_here
-from pyinfra_vllm.operations import foreign, gang, image, lock, moving, rdma, ready, release
+from pyinfra_vllm.operations import (
+    foreign,
+    gang,
+    image,
+    image_sender,
+    lock,
+    moving,
+    rdma,
+    ready,
+    release,
+    window,
+)
 
 
 @deploy("Serve", data_defaults={"recipe": None, "vllm_gang": "main"})
@@ -37,9 +48,13 @@ def serve(recipe: str | None = None) -> None:
         f"serve {new.content.recipe_name}",
     )
 
-    # install: nothing that serves is touched
-    stage(wanted)
-    if data.flag(host, "stage_only"):
+    # install: nothing that serves is touched, but in a build window
+    stage_only = data.flag(host, "stage_only")
+    in_window = not stage_only and image_sender.origin_of(host).kind == "window"
+    if in_window and wanted.build:
+        window.opened(name="Build window: opened", release=new, build=wanted.build)
+    stage(wanted, in_window)
+    if stage_only:
         logger.info(f"{host.print_prefix}only staged: {new.digest[:12]}; nothing is switched")
         lock.released(name="Gang: lock given back")
         return
@@ -53,6 +68,7 @@ def serve(recipe: str | None = None) -> None:
     gang.joined(name="Gang: units run", release=new)
     order = to_serve.order("deploy", controller.about())
     gang.started(name="Gang: started", release=new, order=order)
+    window.closed(name="Build window: closed", release=new)
     ready.ready(name="Gang: ready", release=new, goal=to_serve, failures=wanted.failures)
     rdma.proven(name="Gang: speaks over RDMA", release=new, before=wanted.before)
     release.pruned(name="Release: old ones removed", release=new)

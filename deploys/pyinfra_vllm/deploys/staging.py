@@ -42,12 +42,15 @@ def wanted_here(recipe: str | None) -> Wanted | None:
     return wanted
 
 
-def stage(wanted: Wanted) -> None:
-    """Everything that the release needs, beside what serves."""
+def stage(wanted: Wanted, in_window: bool = False) -> None:
+    """Everything that the release needs, beside what serves.
+
+    ``in_window``: a build window is opened before, where one is needed.
+    """
     new, build = wanted.release, wanted.build
     tag = new.content.recipe.docker_image
     if build:
-        image.built(name=f"Image {tag}: built", release=new, build=build)
+        image.built(name=f"Image {tag}: built", release=new, build=build, in_window=in_window)
     image.loaded(name=f"Image {tag}: from archive or registry", release=new)
     image.offered(name=f"Image {tag}: offered", release=new, token=wanted.token)
     image.present(name=f"Image {tag}: on every node", release=new, token=wanted.token)

@@ -45,13 +45,14 @@ from pyinfra_vllm.release import Release
 
 @operation()
 @explained
-def built(release: Release, build: Build) -> Commands:
+def built(release: Release, build: Build, in_window: bool = False) -> Commands:
     """The image of the build digest exists on some node; else the head or the builder builds it.
 
     It is built in a unit of its own, which a lost connection or ^C leaves running.
 
     + release: what the gang is to serve
     + build: the rendered Dockerfile and its context
+    + in_window: a build window is opened where one is needed
     """
     states = look_at_gang(release)
     origin = origin_of(host)
@@ -63,18 +64,18 @@ def built(release: Release, build: Build) -> Commands:
             'vllm_image_source says "present"; put it there, or say where it comes from'
         )
     at = builder(host) or host
-    reason = refusal(build, states[host.name], release.content.gang.name) if at is host else None
-    if reason:
+    reason = refusal(build, states[host.name]) if at is host else None
+    if reason and (state.is_executing or not in_window):
         raise UserError(reason)
     show(f"Will build {build.tag} (build {build.digest[:12]}) on {at.name}")
     for line in build.deviations:
         show(f"  deviates: {line}")
-    yield from change(called(_build, at.name, build))
+    yield from change(called(_build, at.name, build, release.content.gang.name))
 
 
-def _build(state: State, host: Host, at: str, build: Build) -> bool:
+def _build(state: State, host: Host, at: str, build: Build, gang: str) -> bool:
     place = state.inventory.get_host(at)
-    ok, _ = run(place, host, StringCommand(COMMAND), True, image_scripts.building(build))
+    ok, _ = run(place, host, StringCommand(COMMAND), True, image_scripts.building(build, gang))
     if not ok:
         unit = image_scripts.build_unit(build)
         logger.error(f"{host.print_prefix}the image isn't built; on {at}: journalctl -u {unit}")
