@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from pyinfra_vllm import build_window
-from pyinfra_vllm.agent import pace, pause, paths
+from pyinfra_vllm.agent import pace, paths, pause
 
 LEASE = build_window.LEASE
 

@@ -64,7 +64,9 @@ class Gang:
         assert run.returncode == 1, output[-3000:]
         return output
 
-    def begin(self, file: str, *data: str, inventory: str = LAB) -> subprocess.Popen[str]:
+    def begin(
+        self, file: str, *data: str, inventory: str = LAB, folder: Path = HERE
+    ) -> subprocess.Popen[str]:
         """A deploy file of the project that runs."""
         return subprocess.Popen(
             [
@@ -73,7 +75,7 @@ class Gang:
                 str(ROOT / "deploys" / file),
                 *(word for pair in data for word in ("--data", pair)),
             ],
-            cwd=HERE,
+            cwd=folder,
             env={
                 **os.environ,
                 "PYINFRA_VLLM_LAB": self.layout.name,
