@@ -7,22 +7,26 @@ from dataclasses import replace
 import pytest
 
 from pyinfra_vllm.agent import phases, tether, tether_events, vitals
-from pyinfra_vllm.agent.events import (
+from pyinfra_vllm.agent.actions import (
     Action,
     Ask,
     Clear,
+    Launch,
+    Leave,
+    Listen,
+    Prepare,
+    Tidy,
+    Watch,
+)
+from pyinfra_vllm.agent.events import (
     Cleared,
     Completed,
     Event,
     Exited,
     Hold,
-    Launch,
-    Leave,
-    Listen,
     Missing,
     Moment,
     NotYet,
-    Prepare,
     Prepared,
     Quiet,
     Seen,
@@ -30,8 +34,6 @@ from pyinfra_vllm.agent.events import (
     StopAsked,
     Tick,
     Tidied,
-    Tidy,
-    Watch,
     Wished,
     heard,
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from .events import Action, Clear, Prepare
+from .actions import Action, Clear, Prepare
 
 
 class Agenda:

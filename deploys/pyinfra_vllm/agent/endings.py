@@ -5,7 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from . import tether, tether_events
-from .events import Clear, Cleared, Leave, Moment
+from .actions import Clear, Leave
+from .events import (
+    Cleared,
+    Moment,
+)
 from .state import CODE_TIMEOUT, Next, State
 from .status import Failure, Phase
 

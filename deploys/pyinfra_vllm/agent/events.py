@@ -1,4 +1,4 @@
-"""What happens to a run of the agent (events) and what it does about it (actions). Values only.
+"""What happens to a run of the agent. Values only; what it does about it is in :mod:`actions`.
 
 Events of the protocol between the ranks are those of :mod:`tether`.
 """
@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from . import tether_events
-from .said import Start
 
 Address = tuple[str, int, str]
 """Address, port and public model name of an API."""
@@ -162,70 +161,6 @@ Event = (
     | Exited | StopAsked | Cleared | Tick | tether_events.Joined | tether_events.Heard
     | tether_events.Lost
 )  # fmt: skip
-
-
-@dataclass(frozen=True)
-class Tidy:
-    """Remove what an earlier start left, in ``delay`` seconds."""
-
-    delay: float = 0.0
-
-
-@dataclass(frozen=True)
-class Prepare:
-    """Look at the preconditions of ``release`` in ``delay`` seconds."""
-
-    release: str
-    delay: float = 0.0
-
-
-@dataclass(frozen=True)
-class Launch:
-    """Start the engine."""
-
-    prepared: Prepared
-    start: Start
-
-
-@dataclass(frozen=True)
-class Ask:
-    """Ask for a completion in ``delay`` seconds."""
-
-    prepared: Prepared
-    delay: float = 0.0
-
-
-@dataclass(frozen=True)
-class Watch:
-    """Look for signs of life in ``delay`` seconds; ``press``: ask for a completion even if busy."""
-
-    prepared: Prepared
-    press: bool
-    delay: float = 0.0
-
-
-@dataclass(frozen=True)
-class Clear:
-    """Remove the gang's containers; ``gently``: let the engine end by itself first."""
-
-    gently: bool
-
-
-@dataclass(frozen=True)
-class Leave:
-    """End the agent."""
-
-    code: int
-
-
-@dataclass(frozen=True)
-class Listen:
-    """Look in ``delay`` seconds for how long the engine has written nothing."""
-
-    delay: float = 0.0
-
-
-Action = Tidy | Prepare | Launch | Ask | Watch | Listen | Clear | Leave
 
 
 def heard(word: dict[str, Any]) -> Event | None:

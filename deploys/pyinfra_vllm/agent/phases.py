@@ -10,19 +10,23 @@ from __future__ import annotations
 from dataclasses import replace
 
 from . import endings, pace, tether, tether_events, vitals
-from .events import (
+from .actions import (
     Action,
     Ask,
+    Launch,
+    Listen,
+    Prepare,
+    Tidy,
+    Watch,
+)
+from .events import (
     Cleared,
     Completed,
     Event,
     Exited,
-    Launch,
-    Listen,
     Missing,
     Moment,
     NotYet,
-    Prepare,
     Prepared,
     Quiet,
     Sample,
@@ -31,8 +35,6 @@ from .events import (
     StopAsked,
     Tick,
     Tidied,
-    Tidy,
-    Watch,
     Wished,
 )
 from .naming import missing

@@ -10,27 +10,29 @@ from dataclasses import replace
 from typing import Any
 
 from . import alert, clear, evidence, inside, line, members, phases, prepare, probe, tether
+from .actions import (
+    Action,
+    Ask,
+    Clear,
+    Launch,
+    Leave,
+    Listen,
+    Prepare,
+    Tidy,
+    Watch,
+)
 from .agenda import Agenda
 from .alert import Alerts
 from .crew import Crew
 from .engine import Engine
 from .errors import Unmet
 from .events import (
-    Action,
-    Ask,
-    Clear,
     Event,
-    Launch,
-    Leave,
-    Listen,
     Missing,
     Moment,
-    Prepare,
     StopAsked,
     Tick,
     Tidied,
-    Tidy,
-    Watch,
     Wished,
 )
 from .jobs import Job

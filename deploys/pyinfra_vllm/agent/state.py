@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from .events import NO_WISH, Action, Hold, Moment, Prepared, Wished
+from .actions import Action
+from .events import (
+    NO_WISH,
+    Hold,
+    Moment,
+    Prepared,
+    Wished,
+)
 from .status import Failure, Phase
 from .tether import Tether
 from .vitals import Vitals

@@ -35,8 +35,8 @@ class Gang:
     pace: float
     start: float = 60
 
-    def ask(self, rank: int, command: str) -> str:
-        return ssh.ask(self.layout, self.layout.machines[rank], command).strip()
+    def ask(self, rank: int, command: str, stdin: str | None = None) -> str:
+        return ssh.ask(self.layout, self.layout.machines[rank], command, stdin).strip()
 
     def look(self, rank: int, command: str) -> str:
         """As :meth:`ask`, whatever comes of it."""
