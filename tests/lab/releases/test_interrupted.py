@@ -1,0 +1,92 @@
+"""Deploys that are cut off: the old or the new release serves, and the next run completes."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from ..stub.gang import HERE, LAB, ROOT, Gang
+from .changing import begin, serving, unlock, variant
+
+pytestmark = pytest.mark.lab
+
+CUT = Path(__file__).parent / "cut.py"
+END = 3
+"""Exit code of cut.py when there is no such operation."""
+
+
+def cut(
+    gang: Gang, recipe: str, operation: int | str, seconds: float, name: str
+) -> tuple[int, str]:
+    """Exit code, and the name of the operation that was cut."""
+    words = ["-y", LAB, str(ROOT / "deploys" / "recipe.py"), "--data", recipe]
+    done = subprocess.run(
+        [sys.executable, str(CUT), str(operation), str(seconds), name, *words],
+        cwd=HERE,
+        env={**os.environ, "PYINFRA_VLLM_LAB": gang.layout.name, "PYINFRA_PROGRESS": "off"},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    found = re.search(r"cut in (?:Serve \| )?(.+)", done.stderr)
+    return done.returncode, found[1] if found else ""
+
+
+@pytest.fixture(autouse=True)
+def after(gang: Gang) -> Iterator[None]:
+    yield
+    unlock(gang)
+    begin(gang)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["SIGKILL", pytest.param("SIGINT", marks=pytest.mark.soak)],
+)
+def test_cut_at_every_boundary_the_old_or_the_new_release_serves(
+    gang: Gang, tmp_path: Path, name: str
+) -> None:
+    """Each run stages another release, so that each operation has something to do."""
+    old = begin(gang)
+    seen = []
+    for operation in range(99):
+        recipe = variant(tmp_path, "stub-cut-4x", STUB_CUT=f"{name}{operation}")
+        code, where = cut(gang, recipe, operation, 0, name)
+        unlock(gang)
+        if code == END:
+            break
+        seen.append(where)
+        now = serving(gang)
+        is_asked = any("Gang: started" in one for one in seen[:-1])
+        assert (now != old) == is_asked, (where, now, old)
+        old = now
+    assert len(seen) > 12 and "Gang: ready" in seen
+    gang.apply("recipe.py", recipe)
+    assert serving(gang)
+
+
+@pytest.mark.parametrize(
+    ("where", "seconds"),
+    [("Composed model: links", 0.2), ("Gang: started", 0.2), ("Gang: ready", 3.0)],
+)
+def test_cut_inside_a_long_operation_the_next_run_completes(
+    gang: Gang, tmp_path: Path, where: str, seconds: float
+) -> None:
+    old = begin(gang)
+    recipe = variant(tmp_path, "stub-inside-4x", STUB_INSIDE=where)
+    code, _ = cut(gang, recipe, where, seconds, "SIGKILL")
+    assert code == -9
+    unlock(gang)
+    time.sleep(2)
+    serving(gang)
+    gang.apply("recipe.py", recipe)
+    assert serving(gang) != old
