@@ -14,7 +14,7 @@ from functools import cache, lru_cache
 from typing import Any, NamedTuple, cast
 
 from pyinfra_vllm.agent import tether, tether_events
-from pyinfra_vllm.agent.said import Said, Start
+from pyinfra_vllm.agent.said import ABSENT, Said, Start
 from pyinfra_vllm.agent.tether import Tether
 
 OPTIONAL = ("boots", "resumes", "recovers", "is staged")
@@ -56,10 +56,13 @@ class Link(NamedTuple):
 
 
 class World(NamedTuple):
+    """``previous``: what the head goes back to, "" when nothing is on trial."""
+
     nodes: tuple[Node, Node, Node]
     links: tuple[Link, Link]
     wish: str
     hold: str
+    previous: str = ""
 
 
 ENDING = Tether(9, (None, None, None), stage="ending")
@@ -219,17 +222,21 @@ def _lost(world: World, rank: int, other: int) -> World:
 class Rules(NamedTuple):
     """``beats``: whether an agent in this state beats and minds late beats.
 
-    ``breaks``: agents may hang, and preconditions that held may break.
+    ``breaks``: agents may hang, and preconditions that held may break. ``tries``: a switch
+    is a trial, and what a rank lacks of it is a part of the release, which nobody stages.
     """
 
     beats: Callable[[Tether], bool] = lambda agent: True
     breaks: bool = True
+    tries: bool = False
 
 
 def steps(world: World, rules: Rules) -> Iterator[Step]:
     """Everything that can happen next without a fault: what, and the world after it."""
     for rank in range(3):
-        yield from _node_steps(world, rank)
+        yield from _node_steps(world, rank, rules)
+    if world.previous and (world.nodes[0].agent and _is_absent(world.nodes[0].agent)):
+        yield "goes back", _back(world)
     for rank in (1, 2):
         yield from _link_steps(world, rank, rules)
     if world.hold:
@@ -240,7 +247,18 @@ def steps(world: World, rules: Rules) -> Iterator[Step]:
         yield "polls", tell(world, 0, tether_events.Wish(world.wish, world.hold))
 
 
-def _node_steps(world: World, rank: int) -> Iterator[Step]:
+def _is_absent(head: Tether) -> bool:
+    said = [word for word in head.heard if word and word.release == head.wanted]
+    return head.absent or any(word.word == "lack" and word.code == ABSENT for word in said)
+
+
+def _back(world: World) -> World:
+    """The head wants again what served before; it has its own wish at once."""
+    world = world._replace(wish=world.previous, previous="")
+    return tell(world, 0, tether_events.Wish(world.wish, world.hold))
+
+
+def _node_steps(world: World, rank: int, rules: Rules) -> Iterator[Step]:
     node = world.nodes[rank]
     if not node.is_on:
         yield f"{rank} boots", _new_life(_set(world, rank, node._replace(is_on=True)), rank)
@@ -258,14 +276,16 @@ def _node_steps(world: World, rank: int) -> Iterator[Step]:
         yield f"{rank} recovers", _set(world, rank, node._replace(is_whole=True))
     agent = node.agent
     if agent and agent.stage == "assembling" and agent.wanted:
-        if agent.wanted not in node.releases:
+        if agent.wanted not in node.releases and not rules.tries:
             releases = node.releases + agent.wanted
             yield f"{rank} is staged", _set(world, rank, node._replace(releases=releases))
         if node.is_whole and agent.wanted in node.releases:
             if not agent.ready:
                 yield f"{rank} ready", tell(world, rank, tether_events.Ready(agent.wanted, 3))
         elif agent.ready or not agent.lacks:
-            yield f"{rank} lacks", tell(world, rank, tether_events.Lacking(agent.wanted, "x"))
+            absent = rules.tries and agent.wanted not in node.releases
+            lacking = tether_events.Lacking(agent.wanted, "x", absent)
+            yield f"{rank} lacks", tell(world, rank, lacking)
 
 
 def _link_steps(world: World, rank: int, rules: Rules) -> Iterator[Step]:
@@ -324,7 +344,9 @@ def faults(world: World, rules: Rules) -> Iterator[Step]:
     for rank in (1, 2):
         yield from _link_faults(world, rank)
     if world.wish == "A":
-        yield "switch", world._replace(wish="B")
+        yield "switch", world._replace(wish="B", previous="A" if rules.tries else "")
+    if world.previous and world.nodes[0].agent and not world.nodes[0].hangs:
+        yield "time is up", _back(world)
     if not world.hold:
         yield "pause", world._replace(hold="paused")
 

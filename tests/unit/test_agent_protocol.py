@@ -151,6 +151,12 @@ def test_a_rank_that_lacks_the_next_release_is_named() -> None:
     _check(1, releases="A")
 
 
+@pytest.mark.parametrize("releases", ["AB", "A"])
+def test_a_switch_that_the_head_takes_back_ends_well_with_another_fault_too(releases: str) -> None:
+    """Also when it takes it back in the middle of anything, or because a rank lacks it."""
+    _check(2 if releases == "A" else 1, Rules(breaks=False, tries=True), releases)
+
+
 def test_without_beats_while_assembling_the_gang_would_hang() -> None:
     silent = Rules(beats=lambda agent: agent.stage != "assembling")
     with pytest.raises(AssertionError, match=r"doesn.t know what it waits for"):
