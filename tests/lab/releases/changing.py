@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 from pathlib import Path
 from typing import Any
@@ -11,17 +12,15 @@ from pyinfra_vllm.agent import paths
 
 from ..stub.gang import HERE, UNIT, Gang
 
-_ORIGINAL = HERE / "recipes" / "stub-4x" / "recipe.toml"
-_PACE = 'STUB_PACE = "0.1"\n'
+STUB = HERE / "recipes" / "stub-4x" / "recipe.toml"
 
 
-def variant(folder: Path, name: str, people: str = "", **env: str) -> str:
+def variant(folder: Path, name: str, original: Path = STUB, people: str = "", **env: str) -> str:
     """``--data recipe=…`` of another release; ``people``: its name for people alone."""
-    text = _ORIGINAL.read_text()
     lines = "".join(f'{key} = "{value}"\n' for key, value in env.items())
-    text = text.replace(_PACE, _PACE + lines)
+    text = original.read_text().replace("[env]\n", "[env]\n" + lines)
     if people:
-        text = text.replace('name = "Stub engine, 4 nodes"', f'name = "{people}"')
+        text = re.sub("^name = .*", f'name = "{people}"', text, flags=re.M)
     path = folder / name / "recipe.toml"
     path.parent.mkdir(exist_ok=True)
     path.write_text(text)
