@@ -95,7 +95,8 @@ def _load(pieces: Iterator[bytes], size: int) -> str:
                 if now - said >= _SAY_EVERY:
                     said = now
                     rate = done / _MIB / (now - began)
-                    print(f"{done // _MIB} of {size // _MIB} MiB, {rate:.0f} MiB/s", flush=True)
+                    whole = max(size, done)  # the archive has more in it than the layers
+                    print(f"{done // _MIB} of {whole // _MIB} MiB, {rate:.0f} MiB/s", flush=True)
             load.stdin.close()
             answer = load.stdout.read().decode()
         except BaseException:
