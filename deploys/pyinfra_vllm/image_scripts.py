@@ -57,13 +57,13 @@ def steps(build: Build) -> int:
     return len(changes) + sum(1 for start in starts if start not in stages)
 
 
-def sharing(image: str, address: str, token: str, receivers: int) -> str:
+def sharing(image: str, address: str, token: str, receivers: int, port: int = SHARE_PORT) -> str:
     """Send the image with this Id to ``receivers`` nodes."""
     return _script(
         "share",
         image=image,
         address=address,
-        port=SHARE_PORT,
+        port=port,
         token=token,
         receivers=receivers,
         grace=20,
@@ -77,9 +77,10 @@ def receiving(
     size: int,
     address: str,
     token: str,
+    port: int = SHARE_PORT,
 ) -> str:
     """Load what another node sends."""
-    value = [address, SHARE_PORT]
+    value = [address, port]
     return _receive(tag, digest, layers, size, "node", value, token)
 
 

@@ -69,6 +69,12 @@ def test_two_gangs_come_up_with_one_command_and_one_goes_alone(empty: Gang) -> N
 
     refused = empty.fails("teardown.py", inventory=PAIRS)
     assert "several gangs, a, b; say which: --data gang=NAME" in refused
+    empty.power_cut(3)
+    lost = empty.fails("teardown.py", "gang=b", inventory=PAIRS)
+    name = empty.layout.machines[3].name
+    assert f"{name}: can't be reached, nothing is removed there" in lost
+    assert empty.look(2, OURS) == ""
+    empty.power_on()
     empty.apply("teardown.py", "gang=b", inventory=PAIRS)
     assert empty.look(2, OURS) == empty.look(3, OURS) == ""
     assert completion(empty, 0, 8000)

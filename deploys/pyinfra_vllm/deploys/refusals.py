@@ -80,13 +80,14 @@ def refuse_partial_switch(state: State, release: Release, states: States) -> Non
         refuse([f"the image must go from node to node, {remedy}"])
 
 
-def refuse_move(inventory: Members, state: State, gang: Gang, states: States) -> None:
-    """UserError when the head moves away from a node that may still be one."""
+def refuse_move(inventory: Members, state: State, gang: Gang, states: States) -> tuple[str, ...]:
+    """What moves, for people. UserError when the head leaves a node that may still be one."""
     found, said = move(gang, states), inventory.nodes[gang.head.name].get("dead")
     if found is None:
-        return
+        return ()
     dead = set(str(said).split(",")) if said is not None else set()
     addresses = {name: data.get("vllm_fabric_address") for name, data in inventory.nodes.items()}
     names = {str(address): name for name, address in addresses.items() if address}
     alive = {host.name for host in state.inventory if host.connected}
     refuse([why] if (why := refusal(found, gang, dead, names, alive)) else [])
+    return tuple(found.lines) or ("addresses of nodes change",)

@@ -39,6 +39,8 @@ def trial(recipe: str | None = None, command: str | None = None) -> None:
     if wanted is None:
         return
     new = wanted.release
+    if wanted.moves:
+        raise Refusal(f"{'; '.join(wanted.moves)}: run deploys/recipe.py first, then try")
     to_try = goal.of_release(new, data.seconds(host, "trial_seconds"))
     back = _served_now(state, host, to_try)
     lease = data.seconds(host, "lease") or LEASE

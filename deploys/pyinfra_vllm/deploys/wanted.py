@@ -59,6 +59,8 @@ class Wanted:
     token: str
     failures: Mapping[str, float]
     before: Mapping[str, fabric_proof.Before]
+    moves: tuple[str, ...] = ()
+    """What becomes of nodes whose rank changes; empty when none does."""
     stops: tuple[str, ...] = ()
     """Containers and units of others that make room."""
 
@@ -128,12 +130,12 @@ def _compute(state: State, inventory: Members, recipe: object, gang_name: str) -
     digest = build.digest if build else None
     content = Content(found.name, found.recipe, gang, digest, revisions, known)
     release = release_of(content)
-    refuse_move(inventory, state, gang, states)
+    moves = refuse_move(inventory, state, gang, states)
     say_lost_nodes(release, states)
     refuse_partial_switch(state, release, states)
     failures = last_failures(release, states)
     before = fabric_proof.before(states) if restart_reasons(release, states) else {}
-    return Wanted(release, build, secrets.token_hex(16), failures, before, stops)
+    return Wanted(release, build, secrets.token_hex(16), failures, before, moves, stops)
 
 
 def _stops(value: object) -> tuple[str, ...]:

@@ -136,7 +136,7 @@ def present(release: Release, token: str) -> Commands:
     tag = content.recipe.docker_image
     show(f"Will load {tag} from {found.host.name}")
     script = image_scripts.receiving(
-        tag, content.build, found.layers, found.size, found.address, token
+        tag, content.build, found.layers, found.size, found.address, token, found.port
     )
     yield from change(called(_receive, script))
 
@@ -160,7 +160,7 @@ def withdrawn(release: Release) -> Commands:
     if offers:
         yield from change(called(withdraw, host.name))
     elif found and found.is_for(node):
-        yield from change(called(withdraw, found.host.name))
+        yield from change(called(withdraw, found.host.name, found.unit))
 
 
 @operation()

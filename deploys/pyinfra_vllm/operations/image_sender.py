@@ -13,13 +13,17 @@ from pyinfra_vllm.agent import paths
 from pyinfra_vllm.changes import States, image_lacking, image_on, image_source, nodes_of
 from pyinfra_vllm.cluster import Node
 from pyinfra_vllm.errors import UserError
+from pyinfra_vllm.facts.inventory import members
 from pyinfra_vllm.image import LABEL
 from pyinfra_vllm.image_origin import KEY, Origin, origin
+from pyinfra_vllm.image_scripts import SHARE_PORT
 from pyinfra_vllm.operations.common import run
 from pyinfra_vllm.questions import SHARE_UNIT
 from pyinfra_vllm.release import Release
 
 COMMAND = "python3 - pyinfra-vllm.image.v1"
+_APART = 10
+"""Between the ports of a builder that sends to several gangs."""
 _LEASE = 3600
 """Seconds after which an offer ends by itself, should nobody withdraw it."""
 
@@ -37,6 +41,9 @@ class Sender:
     image: str = ""
     layers: tuple[str, ...] = ()
     size: int = 0
+    unit: str = SHARE_UNIT
+    port: int = SHARE_PORT
+    """A builder may send to several gangs at once, to each in a unit of its own."""
 
     def is_for(self, node: Node) -> bool:
         """Whether this node carries out what the sender is to do."""
@@ -81,7 +88,9 @@ def sender(release: Release, states: States) -> Sender:
             "the nodes reach it; add vllm_fabric_address there"
         )
     image_id, layers, size = _built(release, outside) if state.is_executing else ("", (), 0)
-    return Sender(outside, gang.head, str(address), image_id, layers, size)
+    number = members(head).names.index(gang.name)
+    port, unit = SHARE_PORT + _APART * number, f"{SHARE_UNIT}-{gang.name}"
+    return Sender(outside, gang.head, str(address), image_id, layers, size, unit, port)
 
 
 def lacking(release: Release, states: States) -> list[Node]:
@@ -95,23 +104,23 @@ def offer(state: State, host: Host, found: Sender, token: str, receivers: int) -
     """Start the unit that sends; a step of an operation."""
     if not found.image:
         return False
-    script = image_scripts.sharing(found.image, found.address, token, receivers)
-    folder = f"{paths.STATE_ROOT}/share"
+    unit, folder = found.unit, f"{paths.STATE_ROOT}/{found.unit.removeprefix('pyinfra-vllm-')}"
+    script = image_scripts.sharing(found.image, found.address, token, receivers, found.port)
     start = (
-        f"systemctl stop {SHARE_UNIT} 2>/dev/null; "
-        f"systemctl reset-failed {SHARE_UNIT} 2>/dev/null; "
+        f"systemctl stop {unit} 2>/dev/null; "
+        f"systemctl reset-failed {unit} 2>/dev/null; "
         f"mkdir -p {folder} && chmod 0700 {folder} && cat > {folder}/share.py && "
-        f"systemd-run --quiet --unit {SHARE_UNIT} --property RuntimeMaxSec={_LEASE} "
+        f"systemd-run --quiet --unit {unit} --property RuntimeMaxSec={_LEASE} "
         f"--property 'ExecStopPost=/bin/rm -rf {folder}' python3 {folder}/share.py"
     )
     ok, _ = run(found.host, host, StringCommand(start), False, script)
     return ok
 
 
-def withdraw(state: State, host: Host, name: str) -> bool:
+def withdraw(state: State, host: Host, name: str, unit: str = SHARE_UNIT) -> bool:
     """Stop the unit that sends on the host ``name``; a step of an operation."""
     at = state.inventory.get_host(name)
-    run(at, host, StringCommand(f"systemctl stop {SHARE_UNIT} 2>/dev/null; true"))
+    run(at, host, StringCommand(f"systemctl stop {unit} 2>/dev/null; true"))
     return True
 
 
