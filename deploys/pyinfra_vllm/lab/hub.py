@@ -29,6 +29,7 @@ def write_snapshot(hub: Path, repo: str, files: Mapping[str, bytes]) -> Path:
         if not blob.exists():
             blob.write_bytes(content)
         link = snapshot / name
+        link.parent.mkdir(parents=True, exist_ok=True)
         if not link.is_symlink():
             link.symlink_to(os.path.relpath(blob, link.parent))
     write(folder / "refs" / "main", revision)

@@ -24,8 +24,9 @@ if systemctl is-active --quiet $unit; then
     since=$(date +%s)
 fi
 systemctl reset-failed $unit 2>/dev/null
-systemd-run --quiet --unit $unit --service-type exec --property SyslogIdentifier=$unit \
-    --property Nice=10 --property IOSchedulingClass=idle "$@" || exit 1
+systemd-run --quiet --unit $unit --description "$unit" --service-type exec \
+    --property SyslogIdentifier=$unit --property Nice=10 --property IOSchedulingClass=idle \
+    "$@" || exit 1
 follow
 ! systemctl is-failed --quiet $unit
 """
