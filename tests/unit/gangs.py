@@ -30,9 +30,10 @@ def sparks(size: int) -> Gang:
     return Gang("main", tuple(spark(rank) for rank in range(size)))
 
 
-def content_of(recipe_name: str) -> Content:
+def content_of(recipe_name: str, *args: str) -> Content:
+    """The content of a recipe of the project, with ``args`` after its own."""
     found = catalog.find(recipe_name)
-    recipe = found.recipe
+    recipe = found.recipe.model_copy(update={"args": (*found.recipe.args, *args)})
     sources = recipe.composed_model.sources if recipe.composed_model else ()
     repos = [source.repo for source in sources] or [recipe.model]
     return Content(

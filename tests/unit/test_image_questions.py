@@ -20,6 +20,8 @@ class Serve:
         parser.set_defaults(model="")
         parser.add_argument("--headless", action="store_true")
         parser.add_argument("--max-num-seqs", type=int)
+        for name in ("tool-call-parser", "reasoning-parser", "load-format", "tool-parser-plugin"):
+            parser.add_argument("--" + name)
         return parser
     def parse(self, parser, words):
         return parser.parse_known_args(words)[0]
@@ -33,7 +35,18 @@ def cmd_init():
 """
 
 
-def ask(tmp_path: Path, limit: bool, utils: bool = True) -> subprocess.CompletedProcess[str]:
+PARSERS = """
+class {manager}:
+    @classmethod
+    def list_registered(cls):
+        return ["deepseek_v41", "hermes"]
+"""
+LOADERS = '_LOAD_FORMAT_TO_MODEL_LOADER = {"auto": 1, "safetensors": 1, "instanttensor": 1}'
+
+
+def ask(
+    tmp_path: Path, limit: bool, utils: bool = True, args: tuple[str, ...] = ()
+) -> subprocess.CompletedProcess[str]:
     package = tmp_path / "vllm"
     for name in ("", "entrypoints", "entrypoints/cli", "utils"):
         (package / name).mkdir(parents=True, exist_ok=True)
@@ -49,7 +62,7 @@ def ask(tmp_path: Path, limit: bool, utils: bool = True) -> subprocess.Completed
         (package / "utils/argparse_utils.py").write_text(known)
     return subprocess.run(
         [sys.executable, "-"],
-        input=image_questions.script(content_of("tiny-cpu-4x")),
+        input=image_questions.script(content_of("tiny-cpu-4x", *args)),
         env={"PYTHONPATH": str(tmp_path)},
         capture_output=True,
         text=True,
@@ -68,6 +81,59 @@ def test_an_image_that_cannot_be_asked_refuses_nothing(tmp_path: Path) -> None:
     unable = ask(tmp_path, limit=True, utils=False)
     assert unable.returncode not in (0, image_questions.REFUSED)
     assert "ModuleNotFoundError" in image_questions.reason(unable.stderr.splitlines())
+
+
+def lay_registries(tmp_path: Path) -> None:
+    for name, text in {
+        "tool_parsers": PARSERS.format(manager="ToolParserManager"),
+        "reasoning": PARSERS.format(manager="ReasoningParserManager"),
+        "model_executor": "",
+        "model_executor/model_loader": LOADERS,
+    }.items():
+        (tmp_path / "vllm" / name).mkdir(parents=True)
+        (tmp_path / "vllm" / name / "__init__.py").write_text(text)
+
+
+@pytest.mark.parametrize(
+    ("args", "reason"),
+    [
+        (("--tool-call-parser", "deepseek_v4"), "did you mean deepseek_v41?"),
+        (("--reasoning-parser", "nonsense"), "there are deepseek_v41, hermes"),
+        (("--load-format", "nonsense"), "--load-format nonsense: this vLLM has no such name"),
+        (("--load-format", "instanttensor"), "the image has no Python module instanttensor"),
+    ],
+)
+def test_names_that_only_a_start_would_refuse_are_refused(
+    tmp_path: Path, args: tuple[str, ...], reason: str
+) -> None:
+    lay_registries(tmp_path)
+    refused = ask(tmp_path, limit=False, args=args)
+    assert refused.returncode == image_questions.REFUSED, refused.stderr
+    assert reason in image_questions.reason(refused.stderr.splitlines())
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        ("--tool-call-parser", "hermes", "--load-format", "safetensors"),
+        ("--tool-call-parser", "own", "--tool-parser-plugin", "/own.py"),
+    ],
+)
+def test_names_that_the_image_or_a_plugin_has_are_taken(
+    tmp_path: Path, args: tuple[str, ...]
+) -> None:
+    lay_registries(tmp_path)
+    done = ask(tmp_path, limit=False, args=args)
+    assert (done.returncode, done.stdout) == (0, "")
+
+
+def test_names_that_cannot_be_looked_up_are_said_to_be_unchecked(tmp_path: Path) -> None:
+    done = ask(tmp_path, limit=False, args=("--load-format", "x", "--reasoning-parser", "y"))
+    assert done.returncode == 0
+    assert set(done.stdout.splitlines()) == {
+        "unchecked: --load-format x: this vLLM has no list of the names",
+        "unchecked: --reasoning-parser y: this vLLM has no list of the names",
+    }
 
 
 @pytest.mark.parametrize(

@@ -83,6 +83,9 @@ def _refusal(host: Host, release: Release, image: str) -> list[str]:
     words = f"{shlex.join(argv)}; echo exit=$?"
     _, output = _docker(host, ["sh", "-c", words], image_questions.script(release.content))
     lines, code = output[:-1], output[-1].removeprefix("exit=") if output else ""
+    for line in lines:
+        if line.startswith("unchecked: "):
+            logger.warning(f"{host.print_prefix}{line}")
     if code == str(image_questions.REFUSED):
         return [f"the image's vllm serve refuses the arguments: {image_questions.reason(lines)}"]
     if code != "0":
