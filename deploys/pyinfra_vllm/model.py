@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import PurePosixPath
 from typing import Any
 
+from pyinfra_vllm import flags
+from pyinfra_vllm.agent import whole
+from pyinfra_vllm.node.models import Snapshot
 from pyinfra_vllm.recipe import Recipe
 from pyinfra_vllm.recipe_tables import LocalFile, Source
 
@@ -22,6 +25,13 @@ def repos(recipe: Recipe) -> tuple[tuple[str, str | None], ...]:
     if recipe.composed_model is None:
         return ((recipe.model, None),)
     return tuple((source.repo, source.revision) for source in recipe.composed_model.sources)
+
+
+def has_weights(recipe: Recipe, snapshots: Iterable[Snapshot]) -> bool:
+    """Whether the sources have a model's weights; always for an engine that makes them up."""
+    if flags.value_of(recipe.args, "--load-format") == "dummy":
+        return True
+    return whole.has_weights(name for one in snapshots for name in one.entries)
 
 
 def manifest(

@@ -34,8 +34,10 @@ class Node:
 
     def __init__(self, root: Path, files: int) -> None:
         self.root, self.cache = root, root / "hub"
-        contents = {f"part{n // 100}/file{n}.txt": b"%d" % n for n in range(files - 1)}
-        self.snapshot = hub.write_snapshot(self.cache, REPO, {**contents, "config.json": b"{}"})
+        contents = {f"part{n // 100}/file{n}.txt": b"%d" % n for n in range(files - 2)}
+        self.snapshot = hub.write_snapshot(
+            self.cache, REPO, {**contents, "config.json": b"{}", "model.bin": b"1"}
+        )
         self.directory = paths.here(paths.composed("main", "r"))
         self.agent = root / "agent.pyz"
         self.agent.write_bytes(archive())

@@ -6,7 +6,14 @@ import os
 import subprocess
 from pathlib import Path
 
-from pyinfra_vllm.operations.model_fetch import command
+import pytest
+
+from pyinfra_vllm import model
+from pyinfra_vllm.node import NodeState
+from pyinfra_vllm.operations.model_fetch import command, lacks
+from unit.gangs import content_of
+
+QUESTION = content_of("tiny-cpu-1x").question
 
 
 def _run(tmp_path: Path, *programs: str) -> subprocess.CompletedProcess[str]:
@@ -39,3 +46,33 @@ def test_without_both_it_says_what_to_install(tmp_path: Path) -> None:
     done = _run(tmp_path)
     assert done.returncode == 1 and "pipx install huggingface_hub" in done.stderr
     assert os.path.basename(done.args[0]) == "bash"  # noqa: PTH119
+
+
+def _state(*snapshots: dict[str, object]) -> NodeState:
+    part = {"ok": True, "value": list(snapshots)}
+    return NodeState.model_validate({"schema": 1, "snapshots": part})
+
+
+def _snapshot(*names: str, **changes: object) -> dict[str, object]:
+    (repo, pin) = model.repos(QUESTION.recipe)[0]
+    entries = {name: {"target": "../../blobs/1", "blob": "1", "size": 1} for name in names}
+    return {
+        "hub": "/hub", "hub_exists": True, "repo": repo, "asked": pin, "revision": "r",
+        "path": "/hub/x", "exists": True, "entries": entries, "missing": [], **changes,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("snapshot", "is_whole"),
+    [
+        (_snapshot("config.json", "model.safetensors"), True),
+        (_snapshot("config.json"), False),
+        (_snapshot("config.json", "model.safetensors", unfinished=["1.incomplete"]), False),
+        (_snapshot("config.json", "model.safetensors", missing=["x"]), False),
+        (_snapshot(exists=False), False),
+    ],
+)
+def test_what_a_cut_download_has_left_is_fetched(
+    snapshot: dict[str, object], is_whole: bool
+) -> None:
+    assert bool(lacks(QUESTION, _state(snapshot))) != is_whole

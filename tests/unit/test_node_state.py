@@ -16,7 +16,7 @@ import pyinfra_vllm.node.collect as collect
 from pyinfra_vllm.errors import UserError
 from pyinfra_vllm.node import NodeState, Query, SnapshotQuery, parse, script
 from pyinfra_vllm.node.collect.main import part_functions
-from pyinfra_vllm.node.script import AGENT, COLLECT, JUDGES, MODULES
+from pyinfra_vllm.node.script import AGENT, COLLECT, JUDGES, MODULES, NAMES
 
 A, B = "a" * 64, "b" * 64
 FILE = {"exists": True, "type": "file", "mode": "0644", "sha256": B, "text": "x\n"}
@@ -169,7 +169,10 @@ def test_the_script_carries_every_module_that_its_modules_import() -> None:
     folder = Path(collect.__path__[0])
     assert {path.stem for path in folder.glob("*.py")} == {*MODULES, "__init__"}
     sent: set[str] = set()
-    for package, name in [*((AGENT, name) for name in JUDGES), *((COLLECT, n) for n in MODULES)]:
+    for package, name in [
+        *((AGENT, name) for name in NAMES + JUDGES),
+        *((COLLECT, n) for n in MODULES),
+    ]:
         source = (resources.files(package) / f"{name}.py").read_text()
         for node in ast.walk(ast.parse(source)):
             for module in imported(node):

@@ -241,3 +241,21 @@ def test_copy_that_nobody_judged_is_unknown_and_a_missing_one_is_said_once() -> 
     found = preflight.findings(gb10.RECIPE, sparks(4), gb10.build(), states)
     told = [(f.node, f.check, f.status) for f in found if SHARD in f.measured and f.status != "ok"]
     assert told == [("spark-1", "engram", "unknown"), ("spark-2", "local-files", "fail")]
+
+
+def test_model_of_which_only_small_files_are_there_is_refused() -> None:
+    states = gb10.states()
+    (known,) = states["spark-1"].snapshots.required
+    entries = {"config.json": SnapshotEntry(target="../../blobs/1", size=1)}
+    plain = gb10.RECIPE.model_copy(update={"composed_model": None})
+    for changes, expected in (
+        ({"entries": entries}, ("fail", "has no weights")),
+        ({"unfinished": ("1.incomplete",)}, ("warn", "1 downloads")),
+    ):
+        snapshot = known.model_copy(update=changes)
+        part = states["spark-1"].snapshots.model_copy(update={"value": (snapshot,)})
+        broken = {**states, "spark-1": states["spark-1"].model_copy(update={"snapshots": part})}
+        found = preflight.findings(plain, sparks(4), gb10.build(), broken)
+        (finding,) = [f for f in found if f.check == "model" and f.status != "ok"]
+        assert (finding.status, finding.node) == (expected[0], "spark-1")
+        assert expected[1] in finding.sentence

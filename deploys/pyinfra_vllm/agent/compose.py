@@ -38,9 +38,10 @@ def compose(release: Path, tell: Tell = _silent) -> str:
     """
     manifest = manifest_of(release)
     directory = Path(manifest.directory)
-    plan = plan_of(manifest)
-    if (release / paths.LAUNCH).exists():
-        reach.check(plan.links, launch.load(release).mounts)
+    started = launch.load(release) if (release / paths.LAUNCH).exists() else None
+    plan = plan_of(manifest, dummy=started is not None and "dummy" in started.argv)
+    if started is not None:
+        reach.check(plan.links, started.mounts)
     proven = prove(manifest, plan)
     with _alone(directory.parent):
         if is_right(directory, plan.links):
@@ -62,13 +63,16 @@ def manifest_of(release: Path) -> Manifest:
     return manifest
 
 
-def plan_of(manifest: Manifest) -> Plan:
-    """The plan for what lies on this node; Unmet when a part of it is missing."""
+def plan_of(manifest: Manifest, dummy: bool = False) -> Plan:
+    """The plan for what lies on this node; Unmet when a part of it is missing.
+
+    ``dummy``: the engine makes up its weights.
+    """
     for local in manifest.local_files:
         snapshot.check_local(local)
     entries = {source.snapshot: snapshot.entries(source) for source in manifest.sources}
     plan = links.plan_links(manifest, entries)
-    snapshot.check_whole(plan, manifest.sources)
+    snapshot.check_whole(plan, manifest.sources, dummy)
     return Plan(plan, links.replaced(manifest, entries))
 
 

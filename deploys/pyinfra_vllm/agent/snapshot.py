@@ -8,7 +8,7 @@ import stat
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from . import content
+from . import content, whole
 from .errors import Unmet
 from .links import Link, LocalFile, Source
 
@@ -53,9 +53,17 @@ def files_below(root: Path) -> tuple[str, ...]:
     return tuple(sorted(found))
 
 
-def check_whole(plan: dict[str, Link], sources: Iterable[Source]) -> None:
-    """Unmet when the composed model lacks its configuration or a shard that its index names."""
+def check_whole(plan: dict[str, Link], sources: Iterable[Source], dummy: bool = False) -> None:
+    """Unmet when the composed model lacks its configuration, its weights or one of its shards.
+
+    ``dummy``: the engine makes up its weights.
+    """
     remedy = "; ".join(_fetch(source) for source in sources)
+    if not dummy and not whole.has_weights(plan):
+        raise Unmet(f"the composed model has no weights: the download did not end; {remedy}")
+    numbered = sorted(whole.lacking_shards(plan))
+    if numbered:
+        raise Unmet(f"the composed model lacks {_some(numbered)}; {remedy}")
     if not any(name in plan for name in _CONFIGS) and not any(n.endswith(".gguf") for n in plan):
         raise Unmet(f"the composed model has no config.json: the download did not end; {remedy}")
     for name, link in plan.items():

@@ -34,6 +34,9 @@ MODULES = (
     "main",
 )
 
+NAMES = ("whole",)
+"""Modules of the agent that every script carries."""
+
 JUDGES = (
     "errors",
     "document",
@@ -79,8 +82,8 @@ def _bootstrap() -> str:
 def _modules(with_judges: bool) -> str:
     """The modules as (name, source); empty parents make their imports of each other work."""
     parents = [(COLLECT.rsplit(".", up)[0], "__path__ = []") for up in (2, 1, 0)]
-    judges = [(AGENT, "__path__ = []"), *_sources(AGENT, JUDGES)] if with_judges else []
-    return f"MODULES = {[*parents, *judges, *_sources(COLLECT, MODULES)]!a}\n"
+    agent = [(AGENT, "__path__ = []"), *_sources(AGENT, NAMES + JUDGES * with_judges)]
+    return f"MODULES = {[*parents, *agent, *_sources(COLLECT, MODULES)]!a}\n"
 
 
 def _sources(package: str, names: tuple[str, ...]) -> list[tuple[str, str]]:

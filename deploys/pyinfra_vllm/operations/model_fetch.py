@@ -14,6 +14,7 @@ from pyinfra.api import Host, State, operation
 from pyinfra_vllm import model
 from pyinfra_vllm.cluster import Node
 from pyinfra_vllm.facts import survey
+from pyinfra_vllm.node.models import Snapshot
 from pyinfra_vllm.node.state import NodeState
 from pyinfra_vllm.operations import transient
 from pyinfra_vllm.operations.common import Commands, called, change, explained, show
@@ -42,10 +43,19 @@ def fetched(question: Question, node: Node, endpoint: str | None = None) -> Comm
 
 
 def lacks(question: Question, found: NodeState) -> list[tuple[str, str | None]]:
-    """Repositories, each with its pin, that aren't whole in the cache."""
+    """Repositories, each with its pin, that aren't whole in the cache.
+
+    All of them where none has weights: of a download that was cut soon, there may be no trace.
+    """
     repos = model.repos(question.recipe)
-    states = [(repo, pin, found.snapshot(repo, pin)) for repo, pin in repos]
-    return [(repo, pin) for repo, pin, there in states if there is None or not there.complete]
+    there = {repo: found.snapshot(repo, pin) for repo, pin in repos}
+    if not model.has_weights(question.recipe, filter(None, there.values())):
+        return list(repos)
+    return [(repo, pin) for repo, pin in repos if not _is_fetched(there[repo])]
+
+
+def _is_fetched(snapshot: Snapshot | None) -> bool:
+    return snapshot is not None and snapshot.complete and not snapshot.unfinished
 
 
 def _fetch(state: State, host: Host, question: Question, node: Node, endpoint: str | None) -> bool:

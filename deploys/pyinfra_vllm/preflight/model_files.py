@@ -7,7 +7,7 @@ import posixpath
 from pyinfra_vllm import model
 from pyinfra_vllm.agent.engram import REMEDY
 from pyinfra_vllm.node.models import Snapshot
-from pyinfra_vllm.preflight.finding import Place, Results, fail, gib, ok, unknown
+from pyinfra_vllm.preflight.finding import Place, Results, fail, gib, ok, unknown, warn
 from pyinfra_vllm.preflight.storage import is_below
 
 _MAKE = "pyinfra INVENTORY deploys/engram.py --data recipe=NAME"
@@ -16,6 +16,14 @@ _MAKE = "pyinfra INVENTORY deploys/engram.py --data recipe=NAME"
 def snapshot(place: Place) -> Results:
     """Every repository of the model is in the cache, with all its files."""
     hub = place.node.hf_cache
+    answers = place.state.snapshots.required
+    composed = place.recipe.composed_model
+    own = composed.local_files if composed else ()
+    whole = all(found.complete for found in answers)
+    if whole and not own and not model.has_weights(place.recipe, answers):
+        remedy = "deploys/model.py fetches the rest"
+        yield fail(f"the model in {hub} has no weights", "its download did not end", remedy)
+        return
     for repo, pin in model.repos(place.recipe):
         found = place.state.snapshot(repo, pin)
         fetch = f"hf download {repo} --cache-dir {hub}" + (f" --revision {pin}" if pin else "")
@@ -37,6 +45,11 @@ def snapshot(place: Place) -> Results:
                 "and the container sees only what is mounted",
                 f"fetch it anew: rm {found.path}/{name}; {fetch}",
             )
+        elif found.unfinished:
+            yield warn(
+                f"{len(found.unfinished)} downloads of {repo} have not ended", "of any revision",
+                f"if nobody fetches now: {fetch}",
+            )  # fmt: skip
         else:
             yield ok(f"{repo} at {found.revision[:12]}, {len(found.entries)} files")
 

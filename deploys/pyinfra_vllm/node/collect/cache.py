@@ -10,7 +10,8 @@ import stat
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from pyinfra_vllm.node.collect.files import walk
+from pyinfra_vllm.agent.whole import lacking_shards
+from pyinfra_vllm.node.collect.files import names_in, walk
 from pyinfra_vllm.node.collect.parts import Document
 
 _SHARD = re.compile(rb'"([^"\\]+\.safetensors)"')
@@ -25,7 +26,7 @@ def snapshot(hub: str, repo: str, revision: str | None) -> Document:
     """A snapshot and its files.
 
     ``revision`` is a commit, a ref such as ``main``, or None for ``main``. ``missing``
-    names entries whose blob isn't there and shards that an index lists but the snapshot lacks.
+    names entries whose blob isn't there and shards that the snapshot lacks.
     """
     home = os.path.join(hub, "models--" + repo.replace("/", "--"))
     commit = _commit(home, revision)
@@ -42,7 +43,8 @@ def snapshot(hub: str, repo: str, revision: str | None) -> Document:
         "path": path,
         "exists": exists,
         "entries": entries,
-        "missing": sorted({*lacking, *_unlisted_shards(path, entries)} if path else lacking),
+        "missing": sorted({*lacking, *_absent_shards(path, entries)} if path else lacking),
+        "unfinished": _unfinished(os.path.join(home, "blobs")),
     }
 
 
@@ -73,12 +75,19 @@ def _entry(path: str) -> Document:
     return {"target": target, "blob": blob, "size": size}
 
 
-def _unlisted_shards(path: str, entries: Mapping[str, Document]) -> set[str]:
-    """Shards that an index names and the snapshot doesn't have.
+def _unfinished(blobs: str) -> list[str]:
+    """Downloads of any revision that did not end: hf writes ``BLOB.incomplete``."""
+    names = set(names_in(blobs))
+    found = {name: name.removesuffix(".incomplete") for name in names if "incomplete" in name}
+    return sorted(name for name, blob in found.items() if blob.partition(".")[0] not in names)
+
+
+def _absent_shards(path: str, entries: Mapping[str, Document]) -> set[str]:
+    """Shards that an index, or the number of others, names and the snapshot doesn't have.
 
     Indexes reach 10 MB; their shard names are found by pattern, as parsing takes ten times longer.
     """
-    absent = set()
+    absent = lacking_shards(entries)
     for name, entry in entries.items():
         if not name.endswith(".safetensors.index.json") or entry["size"] is None:
             continue

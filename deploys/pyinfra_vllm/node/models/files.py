@@ -44,7 +44,10 @@ class SnapshotEntry(Model):
 
 
 class Snapshot(Model):
-    """``revision`` is the commit, ``asked`` what was asked for, ``missing`` the files it lacks."""
+    """``revision`` is the commit, ``asked`` what was asked for, ``missing`` the files it lacks.
+
+    ``unfinished``: downloads of the repository, of any revision, that did not end.
+    """
 
     hub: str
     hub_exists: bool
@@ -55,6 +58,7 @@ class Snapshot(Model):
     exists: bool
     entries: dict[str, SnapshotEntry] = Field(default_factory=dict)
     missing: tuple[str, ...] = ()
+    unfinished: tuple[str, ...] = ()
 
     @property
     def complete(self) -> bool:
