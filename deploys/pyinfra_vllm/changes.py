@@ -10,7 +10,7 @@ from pyinfra_vllm.agent.errors import Unmet
 from pyinfra_vllm.agent.links import Link, plan_links
 from pyinfra_vllm.cluster import Node
 from pyinfra_vllm.errors import UserError
-from pyinfra_vllm.node.models import ComposedEntry, FileState, Image
+from pyinfra_vllm.node.models import ComposedEntry, Container, FileState, Image
 from pyinfra_vllm.node.state import NodeState
 from pyinfra_vllm.release import FILE_MODE, Release
 
@@ -90,6 +90,16 @@ def unnamed_images(
     used = {container.image for container in state.containers.required}
     labelled = [image for image in state.images.required if image.build]
     return [image for image in labelled if image.build not in builds and image.id not in used]
+
+
+def restarted_by_docker(release: Release, state: NodeState) -> list[Container]:
+    """Containers of the gang that docker would start again by itself."""
+    gang = release.content.gang.name
+    return [
+        found
+        for found in state.containers.required
+        if found.labels.get(paths.LABEL_GANG) == gang and found.restart_policy not in ("", "no")
+    ]
 
 
 def composed_differences(release: Release, node: Node, state: NodeState) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pyinfra_vllm import model, serving
+from pyinfra_vllm import managed, model, serving
 from pyinfra_vllm.agent import paths
 from pyinfra_vllm.cluster import Node
 from pyinfra_vllm.node.query import CopyQuery, Query, SnapshotQuery
@@ -73,6 +73,7 @@ def query_of(question: Question, node: Node) -> Query:
         fabric_address=node.fabric_address or None,
         peers=tuple(address for address in others if address),
         peer_port=serving.MASTER_PORT,
+        environ=(*recipe.env, *managed.ENVIRONMENT),
     )
 
 

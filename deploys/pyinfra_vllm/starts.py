@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from pyinfra_vllm import secret_values
+from pyinfra_vllm import running, secret_values
 from pyinfra_vllm.agent import paths
 from pyinfra_vllm.build_window import has_lease
 from pyinfra_vllm.changes import States, nodes_of
@@ -115,9 +115,9 @@ def restart_reasons(release: Release, states: States) -> dict[str, str]:
         node.name: _restart_reason(release, states[node.name], node.rank)
         for node in nodes_of(release, states)
     }
-    head, secret = release.content.gang.head.name, changed_secret(release, states)
-    if secret and found.get(head, secret) is None:
-        found[head] = secret
+    head, renewal = release.content.gang.head.name, renewal_reason(release, states)
+    if renewal and found.get(head, renewal) is None:
+        found[head] = renewal
     moved = move(release.content.gang, states)
     if moved and head in states:
         found[head] = "; ".join(moved.lines) or "the addresses of the nodes change"
@@ -151,6 +151,21 @@ def _restart_reason(release: Release, state: NodeState, rank: int) -> str | None
     if rank == 0 and status is not None and status.phase == "failed":
         return status.detail
     return None
+
+
+def renewal_reason(release: Release, states: States) -> str | None:
+    """Why engines that run must start anew though the release is what they were asked for."""
+    return changed_secret(release, states) or _other_engine(release, states)
+
+
+def _other_engine(release: Release, states: States) -> str | None:
+    """An engine that isn't that of the release: a rank can't be replaced alone."""
+    found = [
+        f"{node.name}: {line}"
+        for node in nodes_of(release, states)
+        for line in running.differences(release, node, states[node.name])
+    ]
+    return f"what runs is not the release: {'; '.join(found)}" if found else None
 
 
 def changed_secret(release: Release, states: States) -> str | None:

@@ -3,10 +3,34 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping, Sequence
 
 from pyinfra_vllm.agent import paths
 from pyinfra_vllm.cluster import Gang, Node
+from pyinfra_vllm.node.collect.gang import DROP_IN_ROOTS
 from pyinfra_vllm.rendering import render
+
+PROMISED = frozenset(
+    (
+        "ExecStart", "ExecStartPre", "ExecStartPost", "ExecStop", "ExecStopPost", "ExecCondition",
+        "Type", "NotifyAccess", "Restart", "RestartSec", "RestartPreventExitStatus",
+        "StartLimitIntervalSec", "StartLimitBurst", "KillMode", "KillSignal", "SendSIGKILL",
+        "User", "Group", "PrivateTmp", "PrivateNetwork", "PrivateDevices", "ProtectSystem",
+        "ReadWritePaths", "ReadOnlyPaths", "InaccessiblePaths", "RootDirectory",
+        "Requires", "BindsTo", "PartOf", "RequiresMountsFor", "Conflicts", "RefuseManualStart",
+    )
+)  # fmt: skip
+"""Keys that a drop-in of others may not set: a gang with them doesn't heal as we promise."""
+
+
+def broken_promises(unit: str, drop_ins: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
+    """Drop-in of this unit alone -> keys in it that a drop-in may not set.
+
+    Those of systemd's own folders for all units aren't ours to judge.
+    """
+    own = tuple(f"{root}/{unit}.d/" for root in DROP_IN_ROOTS)
+    found = {path: sorted(PROMISED & set(keys)) for path, keys in drop_ins.items()}
+    return {path: keys for path, keys in found.items() if keys and path.startswith(own)}
 
 
 def unit_files(gang: str) -> dict[str, str]:

@@ -12,7 +12,9 @@ from pyinfra_vllm.operations import (
     agent,
     arguments,
     composed_model,
+    container,
     image,
+    leftovers,
     members,
     release,
     secret,
@@ -57,11 +59,14 @@ def stage(wanted: Wanted, in_window: bool = False) -> None:
     image.withdrawn(name=f"Image {tag}: offer withdrawn", release=new)
     agent.installed(name="Agent: installed", release=new)
     release.staged(name="Release: files", release=new)
+    release.named(name="Release: current", release=new)
     if new.content.recipe.secrets:
         secret_values.placed(name="Secrets: values", release=new)
     members.known(name="Gang: members", release=new)
     secret.shared(name="Gang: secret", release=new)
     composed_model.linked(name="Composed model: links", release=new)
     unit.installed(name="Unit: installed and enabled", release=new)
+    container.unrestarted(name="Container: not restarted by docker", release=new)
+    leftovers.removed(name="Leftovers: removed", release=new)
 
     arguments.checked(name="Arguments: known to the image", release=new)

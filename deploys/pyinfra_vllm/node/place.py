@@ -47,6 +47,7 @@ def place_tree(directory: Path, action: dict[str, Any]) -> None:
         for stranger in {entry.name for entry in directory.iterdir()} - set(files):
             remove(directory / stranger, {})
         directory.chmod(0o755)
+        os.chown(directory, os.geteuid(), os.getegid())
         return
     partial = directory.with_name(f".{directory.name}.partial")
     remove(partial, {})

@@ -40,6 +40,7 @@ class Query(BaseModel):
     ``ports`` are those that listeners are looked for on, the API's among them. ``peers`` are
     the other nodes' fabric addresses, which are tried at ``peer_port``. ``asked`` is the
     controller's clock when it asks. ``deadline`` is the time in seconds that each part has.
+    ``environ`` are variables of our containers whose values are no secrets and are told.
     ``metrics`` are the seconds between two looks at the engine's metrics; None: no look.
     """
 
@@ -71,6 +72,7 @@ class Query(BaseModel):
     fabric_address: str | None = None
     deadline: float = 10.0
     metrics: float | None = None
+    environ: tuple[str, ...] = ()
 
     @model_validator(mode="before")
     @classmethod

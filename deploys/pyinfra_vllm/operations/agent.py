@@ -23,9 +23,12 @@ def installed(release: Release) -> Commands:
     """
     found = look(release).file(paths.AGENT)
     wanted = archive_digest()
-    if found and found.sha256 == wanted and found.mode == "0755":
+    right = ("file", wanted, "0755", "root")
+    if found and (found.type, found.sha256, found.mode, found.owner) == right:
         return
-    was = found.sha256[:12] if found and found.sha256 else "nothing"
+    was = "nothing"
+    if found:
+        was = f"{(found.sha256 or found.type)[:12]}, mode {found.mode}, owner {found.owner}"
     show(f"Will install {paths.AGENT} {wanted[:12]} (is: {was})")
     check = ["python3", "{path}", "selftest"]
     yield from change(place([placement.file(paths.AGENT, archive(), 0o755, check)]))

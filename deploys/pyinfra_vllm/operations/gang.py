@@ -23,9 +23,9 @@ from pyinfra_vllm.operations.lock import changing, confirm
 from pyinfra_vllm.release import FILE_MODE, Release
 from pyinfra_vllm.starts import (
     Order,
-    changed_secret,
     next_wish,
     predates,
+    renewal_reason,
     restart_reasons,
     wish,
 )
@@ -84,13 +84,13 @@ def started(release: Release, order: Order) -> Commands:
     here, states = look(release), look_at_gang(release)
     gang = release.content.gang.name
     reason = restart_reasons(release, states).get(this_node(release).name)
-    renewed = changed_secret(release, states) and wish(gang, here).release
+    renewed = renewal_reason(release, states) and wish(gang, here).release
     if reason:
         confirm(host)
         show(f"Will ask for release {release.digest[:12]}: {reason}")
         text = next_wish(gang, release.digest, here, order)
         yield from change(place(asking(gang, text, order)))
-    # To ask again for what is wanted stops nobody, and an engine keeps the secrets it got.
+    # To ask again for what is wanted stops nobody, and an engine stays as it was started.
     if predates(here) or renewed == release.digest:
         yield from change(StringCommand("systemctl", "restart", _unit(release)))
     elif _is_down(here):

@@ -8,6 +8,7 @@ from pyinfra import host
 from pyinfra.api import operation
 
 from pyinfra_vllm import placement
+from pyinfra_vllm.agent import paths
 from pyinfra_vllm.changes import file_is_right
 from pyinfra_vllm.node.models import FileState
 from pyinfra_vllm.node.state import NodeState
@@ -24,6 +25,9 @@ from pyinfra_vllm.operations.common import (
 from pyinfra_vllm.operations.lock import changing
 from pyinfra_vllm.pruning import old_releases
 from pyinfra_vllm.release import FILE_MODE, Release, release_directory
+from pyinfra_vllm.running import runs_here
+
+_FOLDER = "0755"
 
 
 @operation()
@@ -39,8 +43,11 @@ def staged(release: Release) -> Commands:
     present = found_release.files if found_release else {}
     wrong = {name for name, text in desired.items() if not file_is_right(present.get(name), text)}
     strangers = set(present) - set(desired)
-    if not wrong and not strangers:
+    folder = found_release is not None and (found_release.mode, found_release.owner)
+    if not wrong and not strangers and folder == (_FOLDER, "root"):
         return
+    if folder and folder != (_FOLDER, "root"):
+        show(f"Will set mode {_FOLDER} and owner root on {release.directory}")
     before = _before(here)
     for name in sorted(wrong):
         path = f"{release.directory}/{name}"
@@ -55,6 +62,21 @@ def _before(state: NodeState) -> Mapping[str, FileState]:
     current = state.current_release
     found = state.release(current) if current else None
     return found.files if found else {}
+
+
+@operation()
+@changing
+def named(release: Release) -> Commands:
+    """``current`` names the release that runs; the agent moves it at its starts alone.
+
+    + release: what the gang is to serve
+    """
+    here = look(release)
+    if here.current_release == release.digest or not runs_here(release, here):
+        return
+    path = paths.current(release.content.gang.name)
+    show(f"Will let {path} name release {release.digest[:12]}, which runs")
+    yield from change(place([placement.link(path, f"releases/{release.digest}")]))
 
 
 @operation()

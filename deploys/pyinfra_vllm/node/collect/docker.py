@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from pyinfra_vllm.node.collect.engine import Missing, ask, encoded
 from pyinfra_vllm.node.collect.files import read_text
 from pyinfra_vllm.node.collect.listeners import processes
 from pyinfra_vllm.node.collect.parts import Document
+from pyinfra_vllm.node.collect.secrets import masked
 from pyinfra_vllm.node.collect.system import disk
 
 _CAP_SYS_RESOURCE = 1 << 24  # include/uapi/linux/capability.h
@@ -68,13 +69,18 @@ def image_state(shown: Mapping[str, Any], label: str) -> Document:
         "size": shown.get("Size", 0),
         "architecture": shown.get("Architecture", ""),
         "created": shown.get("Created", ""),
+        "environ": sorted(_pairs((shown.get("Config") or {}).get("Env"))),
     }
 
 
-def containers(label: str, api_port: int | None) -> list[Document]:
+def _pairs(environ: Iterable[str] | None) -> dict[str, str]:
+    return {name: value for name, _, value in (word.partition("=") for word in environ or [])}
+
+
+def containers(label: str, api_port: int | None, environ: Iterable[str] = ()) -> list[Document]:
     """Our containers, and foreign ones that run and have a GPU or the API port.
 
-    ``label`` is the key that names the gang.
+    ``label`` is the key that names the gang; ``environ`` the variables whose values are told.
     """
     listening = {item["container_id"] for item in processes(api_port)}
     found = []
@@ -86,6 +92,8 @@ def containers(label: str, api_port: int | None) -> list[Document]:
         except Missing:
             continue
         state = container_state(shown, label, api_port)
+        if state["ours"]:
+            state.update(started_with(shown["Config"], set(environ)))
         state["uses_api_port"] |= item["Id"] in listening
         if state["ours"] or state["gpu"] or state["uses_api_port"]:
             found.append(state)
@@ -93,7 +101,7 @@ def containers(label: str, api_port: int | None) -> list[Document]:
 
 
 def container_state(shown: Mapping[str, Any], label: str, api_port: int | None) -> Document:
-    """What matters of ``docker inspect``; never environment or command, they hold secrets."""
+    """What matters of ``docker inspect`` of any container: no environment and no command."""
     state, config, host = shown["State"], shown["Config"], shown["HostConfig"]
     labels = config.get("Labels") or {}
     prefix = label.partition(".")[0] + "."
@@ -113,6 +121,7 @@ def container_state(shown: Mapping[str, Any], label: str, api_port: int | None) 
         "finished_at": state.get("FinishedAt", ""),
         "network": host.get("NetworkMode", ""),
         "gpu": has_gpu(host),
+        "restart_policy": (host.get("RestartPolicy") or {}).get("Name") or "no",
         "uses_api_port": api_port in published_ports(host),
         "mounts": [
             {
@@ -122,6 +131,16 @@ def container_state(shown: Mapping[str, Any], label: str, api_port: int | None) 
             }
             for mount in shown.get("Mounts") or []
         ],
+    }
+
+
+def started_with(config: Mapping[str, Any], wanted: Collection[str]) -> Document:
+    """Command and environment of a container of ours; of variables not ``wanted`` the name only."""
+    words = [*(config.get("Entrypoint") or []), *(config.get("Cmd") or [])]
+    pairs = _pairs(config.get("Env"))
+    return {
+        "argv": masked(words),
+        "environ": {name: value if name in wanted else None for name, value in pairs.items()},
     }
 
 

@@ -10,9 +10,22 @@ import subprocess
 import time
 from collections.abc import Collection
 
-from pyinfra_vllm.node.collect.files import file_state, path_state, sha256
+from pyinfra_vllm.node.collect.files import (
+    file_state,
+    names_in,
+    path_state,
+    read_text,
+    sha256,
+)
 from pyinfra_vllm.node.collect.parts import Document, Unavailable
 
+DROP_IN_ROOTS = (
+    "/etc/systemd/system",
+    "/etc/systemd/system.control",
+    "/run/systemd/system",
+    "/run/systemd/system.control",
+)
+"""Where operators, and ``systemctl set-property``, put drop-ins of one unit (systemd.unit(5))."""
 UNIT_PROPERTIES = (
     "LoadState",
     "ActiveState",
@@ -120,7 +133,22 @@ def unit(name: str) -> Document:
         raise Unavailable("systemd: not installed") from error
     if done.returncode:
         raise Unavailable(f"systemctl: {done.stderr.strip() or f'exit {done.returncode}'}")
-    return unit_state(dict(line.partition("=")[::2] for line in done.stdout.splitlines()))
+    found = unit_state(dict(line.partition("=")[::2] for line in done.stdout.splitlines()))
+    # Those that systemd hasn't read yet count: it will read them at the next reload.
+    there = [path for root in DROP_IN_ROOTS for path in _drop_ins(f"{root}/{name}.d")]
+    every = dict.fromkeys([*found["drop_ins"], *there])
+    return {**found, "drop_in_keys": {path: drop_in_keys(path) for path in every}}
+
+
+def _drop_ins(folder: str) -> list[str]:
+    return [f"{folder}/{name}" for name in names_in(folder) if name.endswith(".conf")]
+
+
+def drop_in_keys(path: str) -> list[str]:
+    """Names of what a drop-in sets; its values may be secrets."""
+    lines = (line.strip() for line in read_text(path).splitlines())
+    said = (line.partition("=")[0].strip() for line in lines if line[:1] not in ("#", ";", "["))
+    return sorted({key for key in said if key.isalnum()})
 
 
 def unit_state(shown: dict[str, str]) -> Document:

@@ -42,7 +42,9 @@ def part_functions(query: Document) -> dict[str, Callable[[], object]]:
         "disks": partial(system.disks, query["disks"]),
         "docker": docker.docker,
         "images": partial(docker.images, query["label_build"], query["image_tags"]),
-        "containers": partial(docker.containers, query["label_gang"], query["api_port"]),
+        "containers": partial(
+            docker.containers, query["label_gang"], query["api_port"], query.get("environ", ())
+        ),
         "unit": partial(gang.unit, query["unit"]),
         "gang": partial(gang.releases, root, name, query["releases"]),
         "agent": partial(gang.agent, query["agent_path"], query["status_path"]),

@@ -11,11 +11,11 @@ from collections.abc import Iterable
 
 from pyinfra_vllm.node.collect.parts import Document
 
-_SECONDS = 1.0
+_SECONDS = 4.0  # time enough for two more SYNs where one is lost
 
 
 def peers(addresses: Iterable[str], port: int) -> Document:
-    """For each address: ``open`` or ``refused`` (both: it answers), else why not; in one second.
+    """For each address: ``open`` or ``refused`` (both: it answers), else why not.
 
     ``source`` is the address of this node that the kernel chooses to reach it.
     """

@@ -25,7 +25,10 @@ class Docker(Model):
 
 
 class Image(Model):
-    """``build`` is the build digest of its label; ``layers`` name the content on every node."""
+    """``build`` is the build digest of its label; ``layers`` name the content on every node.
+
+    ``environ`` are the names of the variables that it sets; None: not told.
+    """
 
     id: str
     tags: tuple[str, ...] = ()
@@ -34,6 +37,7 @@ class Image(Model):
     size: int = 0
     architecture: str = ""
     created: str = ""
+    environ: tuple[str, ...] | None = None
 
 
 class Bind(Model):
@@ -45,7 +49,11 @@ class Bind(Model):
 
 
 class Container(Model):
-    """``labels`` are only those of pyinfra-vllm; ``ours``: it belongs to some gang."""
+    """``labels`` are only those of pyinfra-vllm; ``ours``: it belongs to some gang.
+
+    Of ours alone, None where not told: ``argv``, in which anything like a secret is masked, and
+    ``environ`` with the values of the variables that were asked for, the others by name only.
+    """
 
     id: str
     name: str
@@ -64,6 +72,9 @@ class Container(Model):
     gpu: bool = False
     uses_api_port: bool = False
     mounts: tuple[Bind, ...] = ()
+    restart_policy: str = ""
+    argv: tuple[str, ...] | None = None
+    environ: dict[str, str | None] | None = None
 
     @property
     def running(self) -> bool:

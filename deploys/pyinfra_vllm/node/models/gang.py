@@ -17,6 +17,7 @@ class Unit(Model):
     enabled: str
     path: str
     drop_ins: tuple[str, ...] = ()
+    drop_in_keys: dict[str, tuple[str, ...]] = Field(default_factory=dict)
     needs_reload: bool = False
     main_pid: int = 0
     restarts: int = 0
