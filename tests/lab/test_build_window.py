@@ -10,11 +10,14 @@ from pathlib import Path
 
 import pytest
 
+from pyinfra_vllm.agent import paths
+
 from .stub.gang import HERE, Gang
 
 pytestmark = pytest.mark.lab
 
 MARK = "/var/lib/pyinfra-vllm/main/paused"
+LOCK = paths.lock("main")
 DATA = ("recipe=stub-4x", "vllm_image_source=window")
 TAG = "vllm-stub:window"
 
@@ -30,7 +33,7 @@ def fresh(gang: Gang, tmp_path: Path) -> Iterator[Path]:
     dockerfile = tmp_path / "templates" / "images" / "stub" / "Dockerfile"
     dockerfile.write_text(f"{dockerfile.read_text()}RUN sleep 8 && echo {time.time()} > /built\n")
     yield tmp_path
-    gang.look(0, f"rm -f {MARK}")
+    gang.look(0, f"rm -f {MARK} {LOCK}")
     gang.deploy("stub-4x")
 
 
