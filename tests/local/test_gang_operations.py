@@ -65,7 +65,7 @@ def test_a_broken_members_file_is_repaired_on_its_node_alone(gang: LocalGang, ho
     path = members_file(gang, "node-2")
     text = path.read_text()
     if how == "edited":
-        path.write_text(text.replace("10.0.0.1", "10.0.0.9"))
+        path.write_text(text.replace("page someone", "true"))
     elif how == "missing":
         path.unlink()
     else:
@@ -80,11 +80,11 @@ def test_the_diff_shows_what_becomes_of_the_members(
 ) -> None:
     gang.apply(members.known)
     path = members_file(gang, "node-1")
-    path.write_text(path.read_text().replace('"rank": 1', '"rank": 7'))
+    path.write_text(path.read_text().replace("page someone", "true"))
     with caplog.at_level("INFO", logger="pyinfra"):
         gang.apply(members.known, diff=True)
-    assert '-   "rank": 7,' in caplog.text
-    assert '+   "rank": 1,' in caplog.text
+    assert '-   "alert": "true"' in caplog.text
+    assert '+   "alert": "page someone"' in caplog.text
 
 
 def test_the_secret_is_made_once_and_is_the_same_on_all(gang: LocalGang) -> None:
