@@ -13,6 +13,7 @@ import pytest
 
 from pyinfra_vllm import build_window
 from pyinfra_vllm.agent import pace, paths, pause
+from pyinfra_vllm.agent.wish import Wishes
 
 LEASE = build_window.LEASE
 
@@ -71,3 +72,13 @@ def test_the_pause_of_a_person_has_no_lease_and_is_left_alone(mark: Path) -> Non
     mark.write_text("")
     last_touched(mark, 30 * 24 * 3600)
     assert pause.text(mark), "the mark alone counts"
+
+
+def test_the_head_s_agent_sees_the_lease_end_with_no_file_changed(mark: Path) -> None:
+    wishes = Wishes("main")
+    ask(build_window.opening("main", "alice@laptop", "vllm:1"))
+    assert wishes.look().paused
+    last_touched(mark, LEASE - 1)
+    assert wishes.look().paused
+    time.sleep(1.5)
+    assert wishes.look().paused == ""
