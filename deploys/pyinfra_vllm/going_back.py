@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -89,7 +90,7 @@ def _known(gang: Gang, head: NodeState) -> str:
 
 
 def _problems(found: Goal, states: States) -> Iterator[str]:
-    for name in found.nodes:
+    for rank, name in enumerate(found.nodes):
         state = states.get(name)
         if state is None:
             yield f"{name}: can't be reached, and going back needs all nodes"
@@ -97,11 +98,26 @@ def _problems(found: Goal, states: States) -> Iterator[str]:
         here = _goal(found.release, state, ())
         if here is None:
             yield f"{name}: release {found.release[:12]} is not there; deploy its recipe instead"
+        elif (was := _rank(found.release, state)) != rank:
+            yield (
+                f"{name}: is rank {rank}, and was rank {was} in release {found.release[:12]}; "
+                "there is no way back over a move; deploy its recipe instead"
+            )
         elif not _has_image(here.image, state):
             yield (
                 f"{name}: the image {here.image['tag']} of release {found.release[:12]} is gone; "
                 "deploy its recipe instead"
             )
+
+
+def _rank(digest: str, state: NodeState) -> int | None:
+    """The rank that a node has in a release on it."""
+    release = state.release(digest)
+    launch = release.files.get(paths.LAUNCH) if release else None
+    try:
+        return int(json.loads((launch and launch.text) or "")["rank"])
+    except (ValueError, LookupError, TypeError):
+        return None
 
 
 def _has_image(image: Any, state: NodeState) -> bool:

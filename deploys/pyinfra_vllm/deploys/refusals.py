@@ -90,4 +90,6 @@ def refuse_move(inventory: Members, state: State, gang: Gang, states: States) ->
     names = {str(address): name for name, address in addresses.items() if address}
     alive = {host.name for host in state.inventory if host.connected}
     refuse([why] if (why := refusal(found, gang, dead, names, alive)) else [])
-    return tuple(found.lines) or ("addresses of nodes change",)
+    lines = tuple(found.lines) or ("addresses of nodes change",)
+    logger.warning(f"{'; '.join(lines)}: the gang doesn't serve until its new head has started")
+    return lines
