@@ -31,6 +31,7 @@ Folder = Annotated[str, AfterValidator(words.folder)]
 Repo = Annotated[str, AfterValidator(words.repo)]
 Revision = Annotated[str, AfterValidator(words.revision)]
 AbsolutePath = Annotated[str, AfterValidator(words.absolute)]
+MountPoint = Annotated[str, AfterValidator(words.mount)]
 Size = Annotated[str, AfterValidator(words.size)]
 Positive = Annotated[int, AfterValidator(words.positive)]
 Measured = Annotated[float, AfterValidator(words.measured)]
@@ -76,7 +77,7 @@ class LocalFile(Table):
 class ComposedModel(Table):
     """The directory of links that is mounted as the model."""
 
-    mount: AbsolutePath = Field(description="Where the container sees the model.")
+    mount: MountPoint = Field(description="Where the container sees the model.")
     sources: Annotated[tuple[Source, ...], FrozenList] = Field(
         description="Repositories whose whole snapshots are linked, in this order; at least one.",
     )

@@ -78,7 +78,8 @@ def got(value: object) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, int | float):
-        return f"the number {value}"
+        text = str(value)
+        return f"the number {text if len(text) <= _LONGEST else f'{text[:_LONGEST]}…'}"
     if isinstance(value, str):
         text = json.dumps(value, ensure_ascii=False)
         return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"

@@ -116,6 +116,13 @@ def revision(text: str) -> str:
     return text
 
 
+_TAKEN = (
+    "/bin", "/boot", "/dev", "/etc", "/lib", "/lib64", "/proc", "/root/.cache", "/run", "/sbin",
+    "/sys", "/usr",
+)  # fmt: skip
+"""Folders of an image, and the one of the compile caches."""
+
+
 def absolute(text: str) -> str:
     """An absolute path without ``..``, doubled or final slashes, that docker can mount."""
     if not text.startswith("/"):
@@ -127,6 +134,15 @@ def absolute(text: str) -> str:
     if not text.isprintable() or set(text) & set(',:"'):
         raise ValueError(f'expected a path without , : " and control characters, got {got(text)}')
     return text
+
+
+def mount(text: str) -> str:
+    """Where a model is mounted in a container: in no folder that the image or we need."""
+    path = absolute(text)
+    for folder in _TAKEN:
+        if f"{path}/".startswith(f"{folder}/") or folder.startswith(f"{path}/"):
+            raise ValueError(f"expected a folder of its own such as /model, {folder} is in use")
+    return path
 
 
 def size(text: str) -> str:

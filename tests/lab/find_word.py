@@ -5,7 +5,15 @@ import sys
 from pathlib import Path
 
 WORD: str = globals().get("WORD", "")
-FOLDERS = ("/var/lib/pyinfra-vllm", "/run/pyinfra-vllm", "/etc", "/usr/local", "/var/log", "/tmp")
+FOLDERS = (
+    "/var/lib/pyinfra-vllm",
+    "/run/pyinfra-vllm",
+    "/etc",
+    "/usr/local",
+    "/var/log",
+    "/tmp",
+    "/run/systemd",
+)
 COMMANDS = (
     ["journalctl", "--no-pager", "--output", "export"],
     ["systemctl", "show", "vllm-main"],

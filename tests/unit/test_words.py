@@ -57,3 +57,16 @@ def test_images_as_docker_names_them_are_taken(image: str) -> None:
 @pytest.mark.parametrize("size", ["32gb", "32g", "32GiB", "1.5g", "1024", "64m"])
 def test_amounts_as_docker_reads_them_are_taken(size: str) -> None:
     assert words.size(size) == size
+
+
+@pytest.mark.parametrize("path", ["/model", "/mnt/model", "/root/model", "/models/a", "/libs"])
+def test_model_is_mounted_in_a_folder_of_its_own(path: str) -> None:
+    assert words.mount(path) == path
+
+
+@pytest.mark.parametrize(
+    "path", ["/etc", "/usr/lib/model", "/root", "/root/.cache", "/root/.cache/vllm", "/proc"]
+)
+def test_model_is_mounted_over_nothing_that_is_in_use(path: str) -> None:
+    with pytest.raises(ValueError, match="expected a folder of its own such as /model"):
+        words.mount(path)
