@@ -48,7 +48,10 @@ def strange_gangs(release: Release, state: NodeState) -> Iterator[str]:
     own = release.content.gang.name
     for name in everything.gangs:
         if name != own:
-            yield f"gang {name} lies here, and the inventory has the node in gang {own} only"
+            yield (
+                f"gang {name} lies here, and the inventory has the node in gang {own} only; "
+                f"to take it off: deploys/teardown.py --data gang={name}"
+            )
 
 
 def _is_digest(name: str) -> bool:

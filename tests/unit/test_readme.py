@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import json
+import os
 import re
 import shlex
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-from pyinfra_vllm import catalog
+from pyinfra_vllm import catalog, symptoms
 from pyinfra_vllm.cli import parser
+from unit import gb10
+from unit.gangs import check_golden
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -69,6 +74,53 @@ def test_a_second_command_that_fails_fails_ci(tmp_path: Path) -> None:
     assert ran.returncode != 0
 
 
-@pytest.mark.parametrize("target", re.findall(r"\]\(([^)#:]+)\)", README))
-def test_every_link_of_the_readme_leads_somewhere(target: str) -> None:
-    assert (ROOT / target).exists()
+PAGES = [ROOT / "README.md", *sorted(ROOT.glob("*/README.md")), ROOT / symptoms.FILE]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_link_of_a_page_leads_somewhere(page: Path) -> None:
+    targets = re.findall(r"\]\(([^)#:]+)\)", page.read_text(encoding="utf-8"))
+    assert [target for target in targets if not (page.parent / target).exists()] == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_command_of_a_page_is_one_that_the_program_understands(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    said = re.findall(r"(?:`|^    |run: )pyinfra-vllm ([^`|>\n]+)", text, re.M)
+    for command in said:
+        words = shlex.split(re.split(r"  +|\|\||;", command)[0])
+        if len(words) > 1 and not words[1].startswith("--"):  # else a part of it is named
+            parser().parse_args([word.replace("[", "").replace("]", "") for word in words])
+    files = re.findall(r"deploys/\w+\.py", text)
+    assert [file for file in files if not (ROOT / file).is_file()] == []
+
+
+def test_the_page_of_symptoms_is_made_from_the_tables_in_the_code() -> None:
+    check_golden(ROOT / symptoms.FILE, symptoms.text())
+
+
+def test_the_workflow_for_ci_runs_and_needs_no_secret(tmp_path: Path) -> None:
+    """Its steps as they stand, on a copy of what they read, over states of nodes with the image."""
+    page = (ROOT / "inventory" / "README.md").read_text(encoding="utf-8")
+    workflow = re.search(r"```yaml\n(name: plan\n.+?)```", page, re.S)
+    assert workflow and "secrets." not in workflow[1]
+    steps = re.findall(r"run: (pyinfra-vllm .+)", workflow[1])
+    assert [step.split()[1] for step in steps] == ["check", "render", "plan"]
+    for name in ("inventory", "recipes", "templates"):
+        (tmp_path / name).symlink_to(ROOT / name)
+    states = tmp_path / "states"
+    states.mkdir()
+    for rank in range(4):
+        document = gb10.document(rank)
+        image = {"id": "sha256:1", "build": gb10.build().digest, "layers": ["sha256:2"]}
+        document["images"]["value"] = [image]
+        (states / f"spark-{rank}.json").write_text(json.dumps(document))
+    environ = {
+        **os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+        "PYINFRA_VLLM_INVENTORY": "inventory/gb10.py", "PYINFRA_VLLM_STATES": "states",
+    }  # fmt: skip
+    for step in steps:
+        command = step.replace("inventory/states", "states")
+        subprocess.run(["bash", "-c", command], cwd=tmp_path, env=environ, check=True)
+    assert (tmp_path / "plan.md").read_text().startswith("### r37: ")
+    assert (tmp_path / "rendered").is_dir()
