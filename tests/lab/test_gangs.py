@@ -20,7 +20,7 @@ OURS = (
 )
 FOREIGN = (
     "docker run --detach --name chat-old --restart always --network host "
-    "pyinfra-vllm-lab/debian:bookworm python3 -m http.server 8001"
+    "vllm-stub:lab python3 -m http.server 8001"
 )
 POLICY = "docker inspect -f '{{.HostConfig.RestartPolicy.Name}} {{.State.Status}}' chat-old"
 NOT_OURS = "cd / && ls -d mnt/nas/hub/models--tiny-random--llama-tp4 var/tmp/engram-local/*"
