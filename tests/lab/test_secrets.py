@@ -5,6 +5,8 @@ from __future__ import annotations
 import base64
 import json
 import os
+import subprocess
+import sys
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
@@ -106,6 +108,28 @@ def test_nothing_else_shows_them(site: tuple[Site, Ran]) -> None:
     assert told.splitlines() == ["/var/lib/pyinfra-vllm/main/secrets.json"]
     kept = found.lab.ask(0, "stat -c '%a %U' /var/lib/pyinfra-vllm/main/secrets.json")
     assert kept == "600 root"
+
+
+def test_commands_that_only_look_show_none(site: tuple[Site, Ran], tmp_path: Path) -> None:
+    found, _ = site
+    known = tmp_path / "states"
+    nodes = ("facts", found.inventory, "--recipe", found.recipe, "--save", known)
+    offline = ("render", found.recipe, "--inventory", found.inventory, "--facts", known)
+    plan = ("plan", found.inventory, found.recipe)
+    for words in (nodes, plan, (*offline, "--out", tmp_path / "out"), ("check", found.recipe)):
+        done = subprocess.run(
+            [Path(sys.executable).with_name("pyinfra-vllm"), *words],
+            cwd=ROOT,
+            env={**os.environ, "PYINFRA_VLLM_LAB": found.lab.name, KEY: PLANTED},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode in (0, 1, 2) and "Traceback" not in done.stderr, done.stderr
+        assert PLANTED not in done.stdout + done.stderr, words
+    files = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert len(files) > 4
+    assert not [path for path in files if PLANTED.encode() in path.read_bytes()]
 
 
 def test_a_second_run_changes_nothing(site: tuple[Site, Ran]) -> None:
