@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import signal
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,9 +15,8 @@ from pathlib import Path
 import pytest
 
 from pyinfra_vllm.agent import paths
-from pyinfra_vllm.cli import main
 
-from ..stub.gang import UNIT, Gang
+from ..stub.gang import LAB, UNIT, Gang
 from .changing import begin, events, served, serving, unlock, variant, wanted
 
 pytestmark = pytest.mark.lab
@@ -36,6 +38,18 @@ def recipes(tmp_path: Path, old: str, gang: Gang) -> Iterator[Path]:
 
 def starts(gang: Gang) -> int:
     return int(gang.status()["start"])
+
+
+def history(gang: Gang) -> str:
+    """What the command line tells."""
+    done = subprocess.run(
+        [str(Path(sys.executable).with_name("pyinfra-vllm")), "history", LAB],
+        env={**os.environ, "PYINFRA_VLLM_LAB": gang.layout.name},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return done.stdout
 
 
 def is_unchanged(output: str) -> bool:
@@ -104,9 +118,8 @@ def test_silent_start_is_taken_back_in_time_with_the_controller_gone(
 
 
 def test_start_that_makes_progress_gets_more_time_and_rollback_returns_to_the_release_before(
-    gang: Gang, old: str, recipes: Path, capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:  # fmt: skip
+    gang: Gang, old: str, recipes: Path
+) -> None:
     recipe = variant(recipes, "stub-slow-4x", STUB_START="20", STUB_TALKS="1")
     output = gang.apply("recipe.py", recipe, "trial_seconds=18")
     assert re.search(r"time without service: [\d.]+ s; the bare engine start took", output)
@@ -127,9 +140,7 @@ def test_start_that_makes_progress_gets_more_time_and_rollback_returns_to_the_re
     assert serving(gang) == old
     assert is_unchanged(gang.apply("rollback.py", f"release={old[:20]}"))
 
-    monkeypatch.setenv("PYINFRA_VLLM_LAB", gang.layout.name)
-    assert main(["history", "inventory/lab.py"]) == 0
-    lines = capsys.readouterr().out.splitlines()
+    lines = history(gang).splitlines()
     assert "stub-slow-4x" in lines[-2] and "served" in lines[-2]
     assert "rollback" in lines[-1] and "serving" in lines[-1]
 
