@@ -32,8 +32,9 @@ def _agent(gang: Gang, rank: int, signal: str) -> None:
 
 def _link_down(gang: Gang) -> None:
     seconds = 60 * gang.pace + 2
-    gang.later(2, f"ip link set host0 down; sleep {seconds}; ip link set host0 up")
-    time.sleep(seconds)
+    # Late enough for the answer of this very command to come back over the link.
+    gang.later(2, f"sleep 3; ip link set host0 down; sleep {seconds}; ip link set host0 up")
+    time.sleep(3 + seconds)
 
 
 def _tmp_emptied(gang: Gang) -> None:
