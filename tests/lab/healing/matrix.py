@@ -39,9 +39,9 @@ def heal(gang: Gang, name: str) -> Healed:
     """Hurt the gang and see it heal; AssertionError when it does not, or not as it should."""
     fault = FAULTS[name]
     text, before = serving(gang)
-    fault.hurt(gang)
-    began = time.time()
     try:
+        fault.hurt(gang)
+        began = time.time()
         status = gang.wait_serving(before, 2 * gang.start + 2 * fault.unseen * gang.pace)
         seconds = max(0.0, status["since"] - began)  # nodes of a lab have this machine's clock
         assert gang.complete() == text
