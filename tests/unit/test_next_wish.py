@@ -97,8 +97,8 @@ def test_the_order_says_who_asks_for_what() -> None:
     assert goal.of_release(release, 5).seconds == 5
 
 
-def launch(release: str, build: str | None = gangs.BUILD) -> dict[str, Any]:
-    text = gangs.release().files(gangs.spark(0))["launch.json"]
+def launch(release: str, rank: int = 0, build: str | None = gangs.BUILD) -> dict[str, Any]:
+    text = gangs.release().files(gangs.spark(rank))["launch.json"]
     document = json.loads(text) | {"release": release}
     document["image"]["build"] = build
     return {"exists": True, "type": "file", "text": json.dumps(document), "mode": "0644"}
@@ -116,7 +116,7 @@ def node(
     there = {
         digest: {
             "exists": True, "type": "directory", "modified": at,
-            "files": {paths.LAUNCH: launch(digest, build)},
+            "files": {paths.LAUNCH: launch(digest, rank, build)},
         }
         for digest, at in releases.items()
     }  # fmt: skip
