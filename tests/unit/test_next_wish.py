@@ -158,6 +158,9 @@ def test_what_cannot_be_gone_back_to_is_refused_in_a_sentence() -> None:
         going_back.choose(gang, states() | {"spark-2": node(2, {A: 1.0})}, None)
     with pytest.raises(UserError, match=r"spark-2: the image .* of release bbbbbbbbbbbb is gone"):
         going_back.choose(gang, states(has_image=False), None)
+    moved = states() | {"spark-2": node(1, {A: 1.0, B: 2.0, C: 3.0})}
+    with pytest.raises(UserError, match="spark-2: is rank 2, and was rank 1 in release bbbbbbbb"):
+        going_back.choose(gang, moved, None)
     lost = {name: state for name, state in states().items() if name != "spark-3"}
     with pytest.raises(UserError, match="spark-3: can't be reached"):
         going_back.choose(gang, lost, None)
