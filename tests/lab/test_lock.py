@@ -67,9 +67,12 @@ def test_a_deploy_with_nothing_to_change_needs_no_lock(gang: Gang) -> None:
 
 def test_the_second_waits_as_long_as_it_was_told(drifted: Gang) -> None:
     assert on_head(drifted, OTHER.taking())["taken"]
-    drifted.later(0, f"sleep 6; rm {PATH}")
-    output = drifted.apply("recipe.py", RECIPE, "lock_wait=60")
-    assert "waiting for it" in output
+    run = drifted.begin("recipe.py", RECIPE, "lock_wait=120")
+    assert run.stdout is not None
+    assert any("waiting for it" in line for line in run.stdout)
+    assert on_head(drifted, OTHER.releasing())["released"]
+    output = run.communicate()[0]
+    assert run.returncode == 0, output
     assert drifted.look(2, f"ls {RELEASE_FILE}") == RELEASE_FILE
 
 
