@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Set
+from collections.abc import Collection, Mapping, Set
 
 from pyinfra_vllm.agent import paths
 from pyinfra_vllm.agent.errors import Unmet
@@ -62,24 +62,30 @@ def image_lacking(release: Release, states: States) -> list[Node]:
     return lacking
 
 
-def unused_images(release: Release, state: NodeState) -> list[Image]:
+def unused_images(release: Release, state: NodeState, old: Collection[str] = ()) -> list[Image]:
     """Images of ours on a node that no release and no container there uses.
 
-    Empty on a node with other gangs, whose releases aren't in this state, or where it isn't
-    known whether there are any.
+    ``old``: releases that are about to be removed. Empty on a node with other gangs, whose
+    releases aren't in this state, or where it isn't known whether there are any.
     """
-    return unnamed_images(state, release.content.gang.name, {release.content.build})
+    return unnamed_images(state, release.content.gang.name, {release.content.build}, old=old)
 
 
 def unnamed_images(
-    state: NodeState, gang: str = "", keep: Set[str | None] = frozenset(), gone: str = ""
+    state: NodeState,
+    gang: str = "",
+    keep: Set[str | None] = frozenset(),
+    gone: str = "",
+    old: Collection[str] = (),
 ) -> list[Image]:
     """As :func:`unused_images`, of the gang that the state is about; ``gone``: it goes away."""
     others = state.leftovers.value_or(None)
     if others is None or set(others.gangs) - {gang, gone}:
         return []
     builds = set(keep)
-    for found in () if gone else state.gang.required.releases.values():
+    for digest, found in ({} if gone else state.gang.required.releases).items():
+        if digest in old:
+            continue
         launch = found.files.get("launch.json")
         if launch is None or launch.text is None:
             return []

@@ -39,6 +39,7 @@ from pyinfra_vllm.operations.image_sender import (
     withdraw,
 )
 from pyinfra_vllm.operations.lock import changing
+from pyinfra_vllm.pruning import old_releases
 from pyinfra_vllm.questions import SHARE_UNIT_FILE
 from pyinfra_vllm.release import Release
 
@@ -170,7 +171,8 @@ def pruned(release: Release) -> Commands:
 
     + release: what the gang is to serve
     """
-    unused = unused_images(release, look(release))
+    old = old_releases(release, look_at_gang(release)).get(host.name, ())
+    unused = unused_images(release, look(release), old)
     if not unused:
         return
     for image in unused:
