@@ -24,8 +24,15 @@ class Ran:
     text: str
 
     def changes(self) -> dict[str, int]:
-        """Operation -> number of nodes it changed, from the table of a run that applied."""
-        return {name: changed for name, (changed, _, _) in self._rows().items() if changed}
+        """Operation -> number of nodes it changed, from the table of a run that applied.
+
+        Without the lock's return, which follows whatever else was changed.
+        """
+        return {
+            name: changed
+            for name, (changed, _, _) in self._rows().items()
+            if changed and name != "Serve | Gang: lock given back"
+        }
 
     def errors(self) -> dict[str, int]:
         """Operation -> number of nodes it failed on."""
