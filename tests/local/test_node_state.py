@@ -24,7 +24,7 @@ from pyinfra_vllm.facts import node
 from pyinfra_vllm.node import NodeState, Query, SnapshotQuery, parse, script
 
 DEADLINE = 1.0
-SLACK = 1.5  # an idle machine needs 0.2 s
+SLACK = 5.0  # an idle machine needs 0.2 s, one with four labs on two cores more than 2
 
 
 def read(query: Query, python: str = sys.executable, **environ: str) -> tuple[NodeState, float]:
@@ -57,8 +57,8 @@ def command(folder: Path, name: str, text: str) -> None:
 
 
 def is_gone(pid: str) -> bool:
-    """Whether a process has ended within a second; who reaps it is not our concern."""
-    for _ in range(100):
+    """Whether a process ends within ten seconds; who reaps it is not our concern."""
+    for _ in range(1000):
         try:
             if Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z":
                 return True
@@ -76,7 +76,7 @@ def test_a_machine_without_docker_is_read_but_for_docker(tmp_path: Path) -> None
     assert state.failures()["docker"] == "docker: not installed"
     assert state.known and state.system.required.hostname == os.uname().nodename
     assert state.has_address("127.0.0.1")
-    assert seconds < 2
+    assert seconds < SLACK
 
 
 def test_a_machine_with_docker_tells_of_it(tmp_path: Path) -> None:
