@@ -73,7 +73,7 @@ def soaking(line: str) -> object:
     [
         f"Starting operation: Serve | Image {TAG}: built",
         soaking(f"Starting operation: Serve | Image {TAG}: on every node"),
-        "Starting operation: Serve | Gang: started",
+        soaking("Starting operation: Serve | Gang: started"),
         soaking("Starting operation: Serve | Build window: closed"),
     ],
 )
@@ -97,6 +97,7 @@ def test_service_goes_on_or_returns_when_the_window_was_hardly_open(
     assert gang.complete()
 
 
+@pytest.mark.soak
 def test_the_window_ends_with_the_new_release_on_all_nodes(gang: Gang, fresh: Path) -> None:
     before = gang.status()
     run = gang.begin("recipe.py", *DATA, folder=fresh)

@@ -31,6 +31,7 @@ def heads(gang: Gang) -> list[int]:
     return [n for n in range(4) if gang.look(n, f"ls {ROOT}/wanted.json") != ""]
 
 
+@pytest.mark.soak
 def test_ranks_move_with_the_old_head_stopped_or_known_to_be_dead(
     moving: Gang, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -78,7 +78,11 @@ def test_cut_between_operations_the_old_or_the_new_release_serves(
 
 @pytest.mark.parametrize(
     ("where", "seconds"),
-    [("Composed model: links", 0.2), ("Gang: started", 0.2), ("Gang: ready", 3.0)],
+    [
+        pytest.param("Composed model: links", 0.2, marks=pytest.mark.soak),
+        ("Gang: started", 0.2),
+        pytest.param("Gang: ready", 3.0, marks=pytest.mark.soak),
+    ],
 )
 def test_cut_inside_a_long_operation_the_next_run_completes(
     gang: Gang, tmp_path: Path, where: str, seconds: float
