@@ -34,7 +34,7 @@ def test_help_loads_neither_pyinfra_nor_pydantic_nor_numpy() -> None:
 def test_without_a_command_the_usage_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         cli.main([])
-    assert ended.value.code == 2
+    assert ended.value.code == 1
     assert "usage: pyinfra-vllm" in capsys.readouterr().err
 
 
@@ -79,3 +79,12 @@ def test_a_command_for_a_node_keeps_its_own_options(monkeypatch: pytest.MonkeyPa
         ["lab", "lab-0", ["ls", "-l", "/a b"]],
         ["lab", "lab-0", ["docker", "ps", "--all"]],
     ]
+
+
+def test_a_wrong_option_of_a_plan_is_no_plan_with_changes(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        cli.main(["plan", "inventory/gb10.py", "r37", "--bogus"])
+    assert ended.value.code == 1
+    assert "--bogus" in capsys.readouterr().err

@@ -12,8 +12,17 @@ import importlib
 import pkgutil
 import sys
 from collections.abc import Sequence
+from typing import NoReturn
 
 from pyinfra_vllm.errors import UserError
+
+
+class _Parser(argparse.ArgumentParser):
+    """Exits with 1 for a wrong option: 2 is what a plan with changes says."""
+
+    def error(self, message: str) -> NoReturn:
+        self.print_usage(sys.stderr)
+        self.exit(1, f"{self.prog}: {message}\n")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -31,7 +40,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def parser() -> argparse.ArgumentParser:
     """The parser with every subcommand that has a module here."""
-    found = argparse.ArgumentParser(prog="pyinfra-vllm", description=_description())
+    found = _Parser(prog="pyinfra-vllm", description=_description())
     subparsers = found.add_subparsers(required=True, metavar="COMMAND")
     for module in pkgutil.iter_modules(__path__):
         if not module.name.startswith("_"):
