@@ -71,6 +71,8 @@ def built(release: Release, build: Build, in_window: bool = False) -> Commands:
     show(f"Will build {build.tag} (build {build.digest[:12]}) on {at.name}")
     for line in build.deviations:
         show(f"  deviates: {line}")
+    if build.missing:
+        show(f"  refused until {len(build.missing)} facts are known: todo in {build.origin}")
     yield from change(called(_build, at.name, build, release.content.gang.name))
 
 
