@@ -11,12 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from pyinfra_vllm import catalog, cli, render
+from pyinfra_vllm import catalog, cli, flag_cache, image, render
 from pyinfra_vllm.errors import UserError
 from unit.gangs import REVISION, sparks
 
 ROOT = Path(__file__).parents[2]
 INVENTORY = ROOT / "inventory" / "gb10.py"
+FLAGS = Path(__file__).parent / "data" / "flags_vllm_0.32.json"
 R37 = ROOT / "recipes" / "dsv41-flash-jovian-r37-4x" / "recipe.toml"
 SOURCE = 'repo = "deepseek-ai/DeepSeek-V4.1-Flash"'
 
@@ -192,3 +193,20 @@ def test_what_is_missing_on_the_command_line_is_named(
 ) -> None:
     assert cli.main(["render", *words]) == 1
     assert "is missing" in capsys.readouterr().err
+
+
+def test_what_a_deploy_refuses_is_said_and_rendered_for_the_review(
+    pinned: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    recipe = catalog.find(str(pinned)).recipe
+    build = image.build_of(recipe.docker_image_dir or "", recipe.build_profile, recipe.docker_image)
+    flag_cache.keep(build.digest, FLAGS.read_text())
+    pinned.write_text(pinned.read_text().replace("\nargs = [", '\nargs = ["--max-modle-len=1",', 1))
+    out = str(tmp_path / "out")
+    assert cli.main(["render", str(pinned), "--inventory", str(INVENTORY), "--out", out]) == 0
+    assert "a deploy refuses this: " in (said := capsys.readouterr().err)
+    assert "did you mean --max-model-len?" in said

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from pathlib import Path
 
 from pyinfra_vllm.errors import UserError
@@ -44,7 +45,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _render(args: argparse.Namespace) -> int:
-    from pyinfra_vllm import catalog, render
+    from pyinfra_vllm import catalog, check, render
     from pyinfra_vllm.cli import _inventory
     from pyinfra_vllm.cluster import MAIN, gang_of
 
@@ -55,6 +56,9 @@ def _render(args: argparse.Namespace) -> int:
     states = render.saved_states(args.facts, gang) if args.facts else {}
     made, build = render.release(found, gang, states)
     changed = render.write(args.out, render.files(made, build))
+    # Only said: which flags are known differs between machines, and the files must not.
+    for line in check.check([str(found.path)]).findings:
+        print(f"a deploy refuses this: {line}", file=sys.stderr)
     print(f"{found.name}: release {made.digest}")
     print(f"{args.out}: {len(changed) or 'no'} files changed")
     return 0
