@@ -44,6 +44,14 @@ def flag_findings(recipe: Recipe, known: FlagList) -> Iterator[str]:
         yield f"args[{index}]: {text}"
 
 
+def known_findings(path: Path, recipe: Recipe, build: str | None) -> list[str] | None:
+    """As :func:`flag_findings`, each with its file; None where the build's flags aren't known."""
+    known = flag_cache.known(build) if build else None
+    if known is None or recipe.entrypoint != flag_list.ENTRYPOINT:
+        return None
+    return [f"{shown(path)}: {text}" for text in flag_findings(recipe, known)]
+
+
 def _findings(path: Path, unchecked: set[str]) -> Iterator[str]:
     try:
         recipe = load(path)
@@ -55,11 +63,10 @@ def _findings(path: Path, unchecked: set[str]) -> Iterator[str]:
     except UserError as error:
         yield from (f"{shown(path)}: docker_image_dir: {line}" for line in str(error).splitlines())
         return
-    known = flag_cache.known(build) if build else None
-    if known is None or recipe.entrypoint != flag_list.ENTRYPOINT:
+    found = known_findings(path, recipe, build)
+    if found is None:
         unchecked.add(recipe.docker_image)
-        return
-    yield from (f"{shown(path)}: {text}" for text in flag_findings(recipe, known))
+    yield from found or ()
 
 
 @cache

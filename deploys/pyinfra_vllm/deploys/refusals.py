@@ -7,7 +7,7 @@ import sys
 from pyinfra import logger
 from pyinfra.api import State
 
-from pyinfra_vllm import catalog, check, flag_cache, flag_list, preflight
+from pyinfra_vllm import catalog, check, preflight
 from pyinfra_vllm.changes import States, image_lacking, image_source
 from pyinfra_vllm.cluster import Gang
 from pyinfra_vllm.errors import UserError
@@ -16,7 +16,6 @@ from pyinfra_vllm.image import Build
 from pyinfra_vllm.moves import move, refusal
 from pyinfra_vllm.release import Release
 from pyinfra_vllm.starts import restart_reasons
-from pyinfra_vllm.validation import shown
 
 
 def refuse_disorder() -> None:
@@ -42,10 +41,8 @@ def refuse_findings(findings: list[preflight.Finding]) -> None:
 
 def refuse_arguments(found: catalog.Found, build: Build | None) -> None:
     """UserError for flags that the image doesn't have, where it was asked before."""
-    known = flag_cache.known(build.digest) if build else None
-    if known and found.recipe.entrypoint == flag_list.ENTRYPOINT:
-        where = shown(found.path)
-        refuse([f"{where}: {line}" for line in check.flag_findings(found.recipe, known)])
+    digest = build.digest if build else None
+    refuse(check.known_findings(found.path, found.recipe, digest) or [])
 
 
 def say_lost_nodes(release: Release, states: States) -> None:
