@@ -89,11 +89,15 @@ def refusal(
     if not found.gone or name in alive or {found.gone, name} & set(dead):
         return None
     unit = paths.unit(gang.name)
-    what = f"{name} ({found.gone})" if name else found.gone
+    what = (
+        f"{name} ({found.gone}), which can't be reached"
+        if name
+        else f"{found.gone}, which is no host of this inventory"
+    )
     return (
-        f"the head of gang {gang.name} moves to {gang.head.name}, and it was {what}, which can't "
-        "be reached; if it still runs there would be two heads. Stop it there (systemctl disable "
-        f"--now {unit}) or switch it off; then say so: --data dead={name or found.gone}"
+        f"the head of gang {gang.name} moves to {gang.head.name}, and it was {what}; if it still "
+        f"runs there would be two heads. Stop it there (systemctl disable --now {unit}) or switch "
+        f"it off; then say so: --data dead={name or found.gone}"
     )
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from pyinfra_vllm import image_scripts
+from pyinfra_vllm.agent import paths
 from pyinfra_vllm.image import LABEL, Build, build_of
 from pyinfra_vllm.lab.layout import BASE_IMAGE
 
@@ -164,8 +165,24 @@ def test_a_build_that_fails_ends_the_run_with_the_reason(site: Site) -> None:
     assert "Traceback" not in out
 
 
+@pytest.fixture
+def head_before(lab: Lab) -> Iterator[None]:
+    """The gang's other nodes know the lab's first machine as their head."""
+    path = paths.members("main")
+    addresses = [str(node.address) for node in lab.machines]
+    for node in lab.machines[1:]:
+        text = json.dumps({"rank": node.rank, "addresses": addresses})
+        make = f"mkdir -p {Path(path).parent} && echo '{text}' > {path} && touch {path}.planted"
+        lab.ask(node.rank, f"[ -e {path} ] || {{ {make}; }}")
+    yield
+    for node in lab.machines[1:]:
+        planted = f"[ ! -e {path}.planted ] || rm -r {path} {path}.planted"
+        lab.ask(node.rank, f"{planted}; rmdir -p {Path(path).parent} 2>/dev/null || true")
+
+
+@pytest.mark.usefixtures("head_before")
 def test_a_builder_outside_the_gang_builds_and_sends(site: Site) -> None:
-    """The lab's first machine has the base image: it is the builder, the others are the gang."""
+    """The lab's first machine has the base image: it is the builder, and was the head until now."""
     path = site.root / "recipes" / "toy" / "recipe.toml"
     text = path.read_text().replace("required_nodes = 4", "required_nodes = 3")
     path.write_text(text.replace("tensor_parallel_size = 4", "tensor_parallel_size = 3"))

@@ -11,6 +11,7 @@ from pyinfra_vllm import catalog, check, preflight
 from pyinfra_vllm.changes import States, image_lacking, image_source
 from pyinfra_vllm.cluster import Gang
 from pyinfra_vllm.errors import UserError
+from pyinfra_vllm.facts.inventory import hosts_by_address
 from pyinfra_vllm.gangs import Members
 from pyinfra_vllm.image import Build
 from pyinfra_vllm.moves import move, refusal
@@ -83,8 +84,7 @@ def refuse_move(inventory: Members, state: State, gang: Gang, states: States) ->
     if found is None:
         return ()
     dead = set(str(said).split(",")) if said is not None else set()
-    addresses = {name: data.get("vllm_fabric_address") for name, data in inventory.nodes.items()}
-    names = {str(address): name for name, address in addresses.items() if address}
+    names = {address: host.name for address, host in hosts_by_address(state).items()}
     alive = {host.name for host in state.inventory if host.connected}
     refuse([why] if (why := refusal(found, gang, dead, names, alive)) else [])
     lines = tuple(found.lines) or ("addresses of nodes change",)

@@ -23,6 +23,12 @@ def members(host: Host) -> Members:
     return _KNOWN[state]
 
 
+def hosts_by_address(state: State) -> dict[str, Host]:
+    """Fabric address -> host of the inventory, in a gang or not: an old head may build now."""
+    said = ((host.data.get("vllm_fabric_address"), host) for host in state.inventory)
+    return {str(address): host for address, host in said if address}
+
+
 def gang_of(host: Host) -> str:
     """Name of the gang that a host is in."""
     return gangs.gang_name(host.data.dict())

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import socket
+from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
+from paramiko import SSHException
 from pyinfra.api import Host, State
 from pyinfra.api.arguments import CONNECTOR_ARGUMENT_KEYS, pop_global_arguments
 
@@ -50,10 +53,26 @@ def notice_loss(host: Host) -> None:
     """
     client = getattr(host.connector, "client", None)
     transport = client.get_transport() if client else None
-    if transport is None or not isinstance(transport.sock, socket.socket):
+    if transport is None:
+        return
+    if "get_exception" not in vars(transport):
+        transport.get_exception = partial(_reason, transport.get_exception)
+    if not isinstance(transport.sock, socket.socket):
         return
     with suppress(OSError):  # it is closed: the next command says so
         transport.sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         for name, value in _KEEP_ALIVE.items():
             if hasattr(socket, name):
                 transport.sock.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
+
+
+def _reason(of_transport: Callable[[], Exception | None]) -> Exception | None:
+    """Why a connection ended, as what pyinfra takes for that.
+
+    paramiko (transport.py, ``run``) keeps a bare EOFError when the other side is gone, and
+    pyinfra ends the whole run with a traceback for it; it expects SSHException or OSError.
+    """
+    found = of_transport()
+    return (
+        SSHException("the node has closed the connection") if isinstance(found, EOFError) else found
+    )

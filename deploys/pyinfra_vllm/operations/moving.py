@@ -9,7 +9,7 @@ from pyinfra_vllm import placement
 from pyinfra_vllm.agent import paths
 from pyinfra_vllm.changes import States, file_is_right
 from pyinfra_vllm.errors import UserError
-from pyinfra_vllm.facts.inventory import members
+from pyinfra_vllm.facts.inventory import hosts_by_address
 from pyinfra_vllm.moves import Move, move
 from pyinfra_vllm.operations.common import (
     Commands,
@@ -94,11 +94,8 @@ def _pause_of(found: Move, states: States, gang: str) -> str:
 
 def _host_at(address: str) -> str:
     """Name of the host of the inventory, outside the gang, with a fabric address."""
-    for name, data in members(host).nodes.items():
-        at = state.inventory.get_host(name)
-        if data.get("vllm_fabric_address") == address and at.connected:
-            return name
-    return ""
+    at = hosts_by_address(state).get(address)
+    return at.name if at and at.connected else ""
 
 
 def _stop_elsewhere(state: State, host: Host, name: str, gang: str) -> bool:
