@@ -12,6 +12,7 @@ from pyinfra_vllm.cluster import Node
 from pyinfra_vllm.errors import UserError
 from pyinfra_vllm.node.models import ComposedEntry, Container, FileState, Image
 from pyinfra_vllm.node.state import NodeState
+from pyinfra_vllm.questions import SHARE_UNIT_FILE
 from pyinfra_vllm.release import FILE_MODE, Release
 
 States = Mapping[str, NodeState]
@@ -60,6 +61,13 @@ def image_lacking(release: Release, states: States) -> list[Node]:
         if here is None or there is None or here.layers != there.layers:
             lacking.append(node)
     return lacking
+
+
+def images_differ(release: Release, states: States) -> bool:
+    """Whether some node needs an image, or still offers one."""
+    if image_source(release, states) is None or image_lacking(release, states):
+        return True
+    return any(state.file(SHARE_UNIT_FILE) for state in states.values())
 
 
 def unused_images(release: Release, state: NodeState, old: Collection[str] = ()) -> list[Image]:

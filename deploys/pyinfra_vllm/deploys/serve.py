@@ -63,14 +63,17 @@ def serve(recipe: str | None = None) -> None:
     gang.gate(name="Gang: whole", release=new)
     if wanted.stops:
         foreign.stopped(name="Foreign engines: stopped", release=new, names=wanted.stops)
-    moving.head_stopped(name="Gang: old head stopped", release=new)
-    moving.ranks_known(name="Gang: ranks known", release=new)
+    if wanted.moves:
+        moving.head_stopped(name="Gang: old head stopped", release=new)
+        moving.ranks_known(name="Gang: ranks known", release=new)
     gang.joined(name="Gang: units run", release=new)
     order = to_serve.order("deploy", controller.about())
     gang.started(name="Gang: started", release=new, order=order)
-    window.closed(name="Build window: closed", release=new)
+    if in_window or wanted.window:
+        window.closed(name="Build window: closed", release=new)
     ready.ready(name="Gang: ready", release=new, goal=to_serve, failures=wanted.failures)
-    rdma.proven(name="Gang: speaks over RDMA", release=new, before=wanted.before)
+    if wanted.before:
+        rdma.proven(name="Gang: speaks over RDMA", release=new, before=wanted.before)
     release.pruned(name="Release: old ones removed", release=new)
     image.pruned(name="Image: unused ones removed", release=new)
     lock.released(name="Gang: lock given back")

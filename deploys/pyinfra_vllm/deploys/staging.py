@@ -49,14 +49,9 @@ def stage(wanted: Wanted, in_window: bool = False) -> None:
 
     ``in_window``: a build window is opened before, where one is needed.
     """
-    new, build = wanted.release, wanted.build
-    tag = new.content.recipe.docker_image
-    if build:
-        image.built(name=f"Image {tag}: built", release=new, build=build, in_window=in_window)
-    image.loaded(name=f"Image {tag}: from archive or registry", release=new)
-    image.offered(name=f"Image {tag}: offered", release=new, token=wanted.token)
-    image.present(name=f"Image {tag}: on every node", release=new, token=wanted.token)
-    image.withdrawn(name=f"Image {tag}: offer withdrawn", release=new)
+    new = wanted.release
+    if wanted.images:
+        _images(wanted, in_window)
     agent.installed(name="Agent: installed", release=new)
     release.staged(name="Release: files", release=new)
     release.named(name="Release: current", release=new)
@@ -70,3 +65,14 @@ def stage(wanted: Wanted, in_window: bool = False) -> None:
     leftovers.removed(name="Leftovers: removed", release=new)
 
     arguments.checked(name="Arguments: known to the image", release=new)
+
+
+def _images(wanted: Wanted, in_window: bool) -> None:
+    new, build = wanted.release, wanted.build
+    tag = new.content.recipe.docker_image
+    if build:
+        image.built(name=f"Image {tag}: built", release=new, build=build, in_window=in_window)
+    image.loaded(name=f"Image {tag}: from archive or registry", release=new)
+    image.offered(name=f"Image {tag}: offered", release=new, token=wanted.token)
+    image.present(name=f"Image {tag}: on every node", release=new, token=wanted.token)
+    image.withdrawn(name=f"Image {tag}: offer withdrawn", release=new)

@@ -14,6 +14,7 @@ from pyinfra import logger
 from pyinfra.api import Host, State
 
 from pyinfra_vllm import (
+    build_window,
     catalog,
     fabric,
     fabric_proof,
@@ -21,7 +22,8 @@ from pyinfra_vllm import (
     preflight,
     secret_values,
 )
-from pyinfra_vllm.changes import States
+from pyinfra_vllm.agent import paths
+from pyinfra_vllm.changes import States, images_differ
 from pyinfra_vllm.cluster import Gang
 from pyinfra_vllm.deploys.refusals import (
     refuse,
@@ -63,6 +65,10 @@ class Wanted:
     """What becomes of nodes whose rank changes; empty when none does."""
     stops: tuple[str, ...] = ()
     """Containers and units of others that make room."""
+    images: bool = True
+    """Whether an image is to be made or sent; where it isn't, no operation looks for one."""
+    window: bool = False
+    """Whether an earlier run has left a build window open."""
 
 
 _LOCK = RLock()
@@ -135,7 +141,19 @@ def _compute(state: State, inventory: Members, recipe: object, gang_name: str) -
     refuse_partial_switch(state, release, states)
     failures = last_failures(release, states)
     before = fabric_proof.before(states) if restart_reasons(release, states) else {}
-    return Wanted(release, build, secrets.token_hex(16), failures, before, moves, stops)
+    head = states.get(gang.head.name)
+    paused = head.file(paths.paused(gang_name)) if head else None
+    return Wanted(
+        release=release,
+        build=build,
+        token=secrets.token_hex(16),
+        failures=failures,
+        before=before,
+        moves=moves,
+        stops=stops,
+        images=images_differ(release, states),
+        window=build_window.has_lease(paused),
+    )
 
 
 def _stops(value: object) -> tuple[str, ...]:
