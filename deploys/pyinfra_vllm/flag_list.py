@@ -69,8 +69,13 @@ def parse(text: str) -> FlagList:
         raise UserError(f"{PATH} of the image is not understood: {where}: {first['msg']}") from None
 
 
+_HINTS = 50
+"""Unknown flags that the nearest known one is searched for: a millisecond each."""
+
+
 def findings(known: FlagList, words: Sequence[str]) -> Iterator[Finding]:
     """What the parser of the image would refuse in ``words``, which follow the model."""
+    hints = _HINTS
     for one in flags.said(words):
         if _OPTIMIZATION.fullmatch(words[one.index].partition("=")[0]):
             continue
@@ -82,7 +87,8 @@ def findings(known: FlagList, words: Sequence[str]) -> Iterator[Finding]:
         elif flag:
             yield one.index, f"{name}: could be {_listed(flag, ' or ')}; write one of them in full"
         else:
-            near = nearest(name, known.by_name)
+            near = nearest(name, known.by_name) if hints > 0 else ()
+            hints -= 1
             hint = f"; did you mean {near[0]}?" if near else ""
             yield one.index, f"{name}: the image's vLLM {known.vllm} has no such flag{hint}"
 

@@ -83,6 +83,14 @@ def test_what_the_image_takes_is_not_refused(words: list[str]) -> None:
     assert list(flag_list.findings(KNOWN, words)) == []
 
 
+def test_a_recipe_of_unknown_flags_alone_is_named_whole_and_hinted_at_in_part() -> None:
+    words = [f"--max-model-lem-{number}" for number in range(300)]
+    found = [text for _, text in flag_list.findings(KNOWN, words)]
+    hinted = ["did you mean --max-model-len?" in text for text in found]
+    assert len(found) == 300
+    assert hinted == sorted(hinted, reverse=True) and any(hinted) and not all(hinted)
+
+
 def test_the_only_flag_of_r37_that_this_vllm_lacks_is_the_forks_own() -> None:
     found = list(flag_findings(catalog.find("dsv41-flash-jovian-r37-4x").recipe, KNOWN))
     assert found == [

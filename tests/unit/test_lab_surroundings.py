@@ -1,8 +1,10 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
-from pyinfra_vllm.lab import surroundings, variables
+from pyinfra_vllm.lab import root, surroundings, variables
 
 STUB = "nameserver 127.0.0.53\noptions edns0\n"
 DEB822 = """Types: deb
@@ -58,14 +60,20 @@ def test_one_line_sources_with_options_are_understood() -> None:
     assert surroundings.apt_sources([text]) == "deb http://mirror.example/debian bookworm main\n"
 
 
-def test_another_distribution_gets_debians_own_mirror() -> None:
+def test_another_distribution_has_no_mirror_for_the_nodes(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     text = "deb http://archive.example/ubuntu noble main\n"
-    lines = surroundings.apt_sources([text]).splitlines()
-    assert [line.split()[2] for line in lines] == [
-        "bookworm",
-        "bookworm-updates",
-        "bookworm-security",
-    ]
+    assert surroundings.apt_sources([text]) == ""
+    made: list[list[str]] = []
+    monkeypatch.setattr(root, "CACHE", tmp_path)
+    monkeypatch.setattr(root, "run", lambda argv: made.append([str(word) for word in argv]))
+    for own in ("", "deb http://mirror.example/debian bookworm main\n"):
+        monkeypatch.setattr(surroundings, "apt_sources", lambda own=own: own)
+        root.bootstrap(("python3",), tmp_path / "root")
+    plain, mirrored = made
+    assert plain[-2:] == ["bookworm", str(tmp_path / "root")], "mmdebstrap's own mirrors"
+    assert mirrored == [*plain, str(tmp_path / "root.list")]
 
 
 def test_only_proxies_and_clock_checks_of_apt_are_borrowed() -> None:

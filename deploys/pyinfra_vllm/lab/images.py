@@ -28,7 +28,6 @@ BASE_PACKAGES = (
 TORCH = "torch==2.13.0+cpu"
 PYTHON = "3.11"
 """Python of Debian bookworm, which the wheel must fit."""
-_CPU_INDEX = "https://download.pytorch.org/whl/cpu"
 _LABEL = "pyinfra-vllm.lab"
 
 
@@ -97,16 +96,18 @@ def import_archive(layout: Layout, archive: Archive) -> None:
 
 
 def _download(folder: Path) -> None:
-    """Take what this machine's own pip configuration finds first, then PyTorch's CPU index."""
+    """Take what pip finds as this machine has configured it; UserError with pip's words."""
     said = ""
-    for source in ([], ["--index-url", _CPU_INDEX]):
-        for pip in _pips():
-            done = attempt([*pip, "--no-deps", "--dest", folder, *source, TORCH])
-            if done.returncode == 0:
-                return
-            said = done.stderr.strip() or said
+    for pip in _pips():
+        done = attempt([*pip, "--no-deps", "--dest", folder, TORCH])
+        if done.returncode == 0:
+            return
+        said = done.stderr.strip() or said
     lines = "\n".join(f"  {line}" for line in said.splitlines()[-6:])
-    raise UserError(f"can't download {TORCH} for Python {PYTHON}; pip says\n{lines}")
+    raise UserError(
+        f"can't download {TORCH} for Python {PYTHON}; name the index of PyTorch's CPU builds in "
+        f"PIP_EXTRA_INDEX_URL, or a folder with the wheel in PIP_FIND_LINKS; pip says\n{lines}"
+    )
 
 
 def _pips() -> list[list[str]]:

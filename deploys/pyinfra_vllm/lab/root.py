@@ -65,7 +65,8 @@ def make(target: Path) -> None:
 def bootstrap(packages: tuple[str, ...], target: Path) -> None:
     """Debian bookworm with ``packages`` at ``target``: a folder, or an archive named .tar."""
     sources = CACHE / f"{target.name}.list"
-    write(sources, surroundings.apt_sources())
+    own = surroundings.apt_sources()
+    write(sources, own)
     argv: list[str | Path] = [
         "mmdebstrap",
         "--variant=minbase",
@@ -78,7 +79,8 @@ def bootstrap(packages: tuple[str, ...], target: Path) -> None:
         "--include=" + ",".join(packages),
         surroundings.SUITE,
         target,
-        sources,
+        # Without a source of our own it takes Debian's mirrors: mmdebstrap(1), MIRROR.
+        *([sources] if own else []),
     ]
     try:
         run(argv)

@@ -12,11 +12,6 @@ from pyinfra_vllm.lab.shell import attempt
 SUITE = "bookworm"
 CA_BUNDLE = Path("/etc/ssl/certs/ca-certificates.crt")
 LOCAL_CAS = Path("/usr/local/share/ca-certificates")
-_DEBIAN = (
-    f"deb http://deb.debian.org/debian {SUITE} main",
-    f"deb http://deb.debian.org/debian {SUITE}-updates main",
-    f"deb http://deb.debian.org/debian-security {SUITE}-security main",
-)
 _RESOLV_CONFS = (
     Path("/etc/resolv.conf"),
     Path("/run/systemd/resolve/resolv.conf"),
@@ -44,7 +39,7 @@ def resolv_conf(texts: Iterable[str] | None = None) -> str | None:
 
 
 def apt_sources(texts: Iterable[str] | None = None) -> str:
-    """One-line apt sources for Debian bookworm: this machine's own mirrors where it has some."""
+    """One-line apt sources: this machine's own mirrors, empty where none is for bookworm."""
     if texts is None:
         folder = Path("/etc/apt/sources.list.d")
         paths = [Path("/etc/apt/sources.list"), *folder.glob("*.list"), *folder.glob("*.sources")]
@@ -53,7 +48,7 @@ def apt_sources(texts: Iterable[str] | None = None) -> str:
     for text in texts:
         lines += _deb822(text) if re.search(r"^Types:", text, re.MULTILINE) else _one_line(text)
     suites = {line.split()[-2] for line in lines}
-    return "\n".join(lines if SUITE in suites else _DEBIAN) + "\n"
+    return "\n".join(lines) + "\n" if SUITE in suites else ""
 
 
 def apt_options(dump: str | None = None) -> str:
