@@ -6,7 +6,10 @@ import getpass
 import socket
 import subprocess
 from functools import cache
+from threading import Lock
 from typing import Any
+
+_ONCE = Lock()
 
 
 def user() -> str:
@@ -18,12 +21,17 @@ def user() -> str:
     return f"{name}@{socket.gethostname()}"
 
 
-@cache
 def about() -> dict[str, Any]:
     """``who``, and ``revision`` and ``dirty`` of the working directory's git checkout.
 
     Both None outside a checkout, or where there is no git.
     """
+    with _ONCE:  # all hosts of a run ask at the same time
+        return _about()
+
+
+@cache
+def _about() -> dict[str, Any]:
     revision = _git("rev-parse", "HEAD")
     changes = _git("status", "--porcelain") if revision else None
     return {

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import pairwise
 
 _SHORT = {
@@ -86,6 +87,11 @@ def canonical(flag: str) -> str:
 
 def said(args: Sequence[str]) -> tuple[Said, ...]:
     """Every flag in ``args``, in order."""
+    return _said(tuple(args))
+
+
+@lru_cache(maxsize=32)
+def _said(args: tuple[str, ...]) -> tuple[Said, ...]:
     starts = [index for index, word in enumerate(args) if is_flag(word)]
     found = []
     for start, end in pairwise([*starts, len(args)]):
