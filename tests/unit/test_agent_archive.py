@@ -59,6 +59,39 @@ def test_archive_tests_itself_and_says_its_errors_without_a_traceback(tmp_path: 
     assert broken.stderr == f"{tmp_path}/model.manifest: is not there; run the deploy\n"
 
 
+def test_no_archive_tests_itself_well_with_a_module_that_is_no_python(tmp_path: Path) -> None:
+    for name in zipfile.ZipFile(io.BytesIO(archive())).namelist():
+        if not name.endswith(("agent/ledger.py", "agent/engram_job.py", "agent/alert.py")):
+            continue
+        pyz = tmp_path / "agent.pyz"
+        with (
+            zipfile.ZipFile(io.BytesIO(archive())) as whole,
+            zipfile.ZipFile(pyz, "w") as broken,
+        ):
+            for member in whole.namelist():
+                broken.writestr(member, b"def" if member == name else whole.read(member))
+        done = subprocess.run([sys.executable, "-I", str(pyz), "selftest"], capture_output=True)
+        assert done.returncode != 0 and b"SyntaxError" in done.stderr, name
+
+
+def test_removing_containers_needs_little_of_the_archive(tmp_path: Path) -> None:
+    """It runs between two starts of a gang, and the archive has no compiled code."""
+    pyz = tmp_path / "agent.pyz"
+    pyz.write_bytes(archive())
+    done = subprocess.run(
+        [sys.executable, "-I", "-v", str(pyz), "remove", "main"],
+        env={"PATH": str(tmp_path)},
+        capture_output=True,
+        text=True,
+    )
+    assert "docker is not installed" in done.stderr
+    used = {
+        line.split("'")[1] for line in done.stderr.splitlines() if line.startswith("import 'py")
+    }
+    assert "pyinfra_vllm.agent.docker" in used
+    assert not {"pyinfra_vllm.agent.run", "pyinfra_vllm.agent.compose"} & used
+
+
 def test_unit_is_as_reviewed() -> None:
     assert _unit() == (_GOLDEN / "vllm-main.service").read_text()
 

@@ -9,11 +9,11 @@ import sys
 import time
 from pathlib import Path
 
-from . import compose, docker, document, engram_job, paths, selftest, status, trial
+from . import paths
 from .errors import EXIT_UNMET, Unmet
-from .report import Report
-from .run import Agent
-from .wish import Wishes
+
+# The code of a command is imported by it alone: between two starts of a gang `remove` runs
+# (ExecStopPost), and an archive has no compiled code.
 
 
 def _digest() -> str:
@@ -23,15 +23,22 @@ def _digest() -> str:
 
 
 def _run(gang: str) -> int:
+    from .report import Report
+    from .run import Agent
+
     return Agent(gang, Report(gang, paths.here(paths.status_file(gang)), _digest())).run()
 
 
 def _compose(release: str) -> int:
+    from . import compose
+
     print(compose.compose(Path(release)))
     return 0
 
 
 def _prove(release: str) -> int:
+    from . import compose
+
     manifest = compose.manifest_of(Path(release))
     proven = compose.prove(manifest, compose.plan_of(manifest))
     print("\n".join(proven) or "there is no local shard to prove")
@@ -39,6 +46,8 @@ def _prove(release: str) -> int:
 
 
 def _engram(plan: str) -> int:
+    from . import document, engram_job
+
     engram_job.run(
         engram_job.parse(document.read(Path(plan))), lambda text: print(text, flush=True)
     )
@@ -46,6 +55,8 @@ def _engram(plan: str) -> int:
 
 
 def _remove(gang: str) -> int:
+    from . import docker
+
     removed = docker.remove_own(gang)
     if removed:
         print(f"removed {removed} container(s) of gang {gang}")
@@ -53,6 +64,8 @@ def _remove(gang: str) -> int:
 
 
 def _status(gang: str) -> int:
+    from . import status
+
     known = status.read(paths.here(paths.status_file(gang)))
     if known is None:
         known = {"schema": 1, "gang": gang, "phase": None, "detail": "the agent has not run yet"}
@@ -65,6 +78,9 @@ def _status(gang: str) -> int:
 
 def _back(gang: str, release: str, why: str, who: str) -> int:
     """Only from this release: whoever asked for another one meanwhile has it."""
+    from . import trial
+    from .wish import Wishes
+
     wishes = Wishes(gang)
     wish = wishes.look()
     if wish.release != release or wish.terms is None or not wish.terms.previous:
@@ -74,6 +90,12 @@ def _back(gang: str, release: str, why: str, who: str) -> int:
     wishes.replace({**document, "by": {"who": who}})
     print(json.dumps({"wanted": wish.terms.previous, "back": True}))
     return 0
+
+
+def _selftest() -> int:
+    from . import selftest
+
+    return selftest.main()
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -119,7 +141,7 @@ def main() -> int:
             return _back(gang, words.release, words.why, words.who)
         if words.command == "status":
             return _status(paths.checked_gang(words.gang))
-        return selftest.main()
+        return _selftest()
     except Unmet as unmet:
         print(unmet, file=sys.stderr)
         return EXIT_UNMET

@@ -22,7 +22,8 @@ from .said import HEAD
 from .tether import Tether
 from .wire import Broken, Role, Session
 
-_REDIAL = pace.seconds(1.0)
+REDIAL = pace.seconds(0.25)
+"""Seconds between two dials of a worker: after a switch its head is there in a moment."""
 _REFUSAL = 60.0
 """Seconds between two journal lines about connections refused to one rank's address."""
 _MOST_STRANGERS = 16
@@ -68,6 +69,11 @@ class Lines:
         elif isinstance(source, Line) and source in self._lines:
             return self._guarded(source, source.hear)
         return []
+
+    def seconds(self, stage: str, most: float) -> float:
+        """Seconds until :meth:`beat` has something to do, ``most`` at most."""
+        dials = self._role == "worker" and not self._lines and stage == "assembling"
+        return min(REDIAL, most) if dials else most
 
     def beat(self, now: Tether, note: str = "") -> list[Moved]:
         """Say what this rank is, dial if need be, give up what is late.
@@ -135,7 +141,7 @@ class Lines:
         now = time.monotonic()
         if now < self._dial_at:
             return
-        self._dial_at = now + _REDIAL
+        self._dial_at = now + REDIAL
         own, head = self._members.addresses[self._members.rank], self._members.addresses[HEAD]
         link = socket.socket(_family(head), socket.SOCK_STREAM)
         link.setblocking(False)

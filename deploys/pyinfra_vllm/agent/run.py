@@ -123,12 +123,14 @@ class Agent:
 
     def _wait(self) -> list[Event]:
         events: list[Event] = []
-        for key, _ in self._selector.select(self._agenda.seconds(_TICK)):
+        assert self._lines is not None
+        most = self._lines.seconds(self._state.tether.stage, _TICK)
+        for key, _ in self._selector.select(self._agenda.seconds(most)):
             if isinstance(key.fileobj, Job):
                 events += self._crew.hear(key.fileobj)
             elif key.fileobj is self._signals.reader:
                 self._signals.heard()
-            elif self._lines is not None:
+            else:
                 events += self._lines.ready(key.fileobj)
         if self._signals.take_stop():
             events.append(StopAsked())

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
 import json
+import pkgutil
 import subprocess
 import sys
 import tempfile
@@ -35,6 +37,7 @@ _LAUNCH = {
 def main() -> int:
     """0 when Python, the file system and the agent's own code do what the agent needs."""
     try:
+        _check_modules()
         _check_command_line()
         _check_links()
     except (Unmet, OSError) as error:
@@ -42,6 +45,14 @@ def main() -> int:
         return EXIT_UNMET
     print("usable")
     return 0
+
+
+def _check_modules() -> None:
+    """Every module can be imported: a command imports no more than it needs."""
+    package = __package__ or ""
+    for module in pkgutil.iter_modules(sys.modules[package].__path__, f"{package}."):
+        if not module.name.endswith("__main__"):
+            importlib.import_module(module.name)
 
 
 def _check_command_line() -> None:
