@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from pyinfra_vllm import run_process
 from pyinfra_vllm.agent import paths
 from pyinfra_vllm.node_script import filled
 
@@ -40,12 +41,23 @@ class Lock:
     deploy: str
     holder: str = field(default_factory=me)
     token: str = field(default_factory=lambda: secrets.token_hex(16))
+    process: Mapping[str, Any] | None = field(default_factory=run_process.mine)
 
-    def taking(self, breaks: str = "") -> str:
-        """Script that takes the lock, from the holder ``breaks`` too if it is still theirs."""
+    def taking(self, breaks: str = "", gone: Mapping[str, Any] | None = None) -> str:
+        """Script that takes the lock, from the holder ``breaks`` too if it is still theirs.
+
+        ``gone``: a process that has ended; what it held is nobody's.
+        """
         now = datetime.datetime.now().astimezone().isoformat(timespec="seconds")
-        document = {"schema": 1, "holder": self.holder, "deploy": self.deploy, "since": now}
-        request = {"document": document, "break": breaks, "expires": EXPIRES}
+        document: dict[str, Any] = {
+            "schema": 1,
+            "holder": self.holder,
+            "deploy": self.deploy,
+            "since": now,
+        }
+        if self.process:
+            document["process"] = self.process
+        request = {"document": document, "break": breaks, "gone": gone, "expires": EXPIRES}
         return self._script("take", request)
 
     def renewing(self) -> str:
@@ -70,6 +82,11 @@ class Lock:
             f"be going on: --data break_lock={answer['holder']}"
         )
 
+    def gone(self, answer: Mapping[str, Any]) -> Mapping[str, Any] | None:
+        """The process that holds the lock, when it was one of this machine and has ended."""
+        process = answer.get("process")
+        return process if isinstance(process, dict) and run_process.is_gone(process) else None
+
     def waits(self, answer: Mapping[str, Any]) -> str:
         """What is said when the wait begins."""
         return f"gang {self.gang} is being changed by {_whose(answer)}; waiting for it"
@@ -78,6 +95,11 @@ class Lock:
         """What is said when it was somebody's; None when it was free."""
         if answer.get("ended") == "broken":
             return f"the lock of {_whose(answer)} is broken, as asked for"
+        if answer.get("ended") == "gone":
+            return (
+                f"the lock of {_whose(answer)} is taken over: that run was a process of this "
+                "machine, and has ended without giving it back"
+            )
         if answer.get("ended") == "expired":
             quiet = _minutes(answer["quiet"])
             return f"the lock of {_whose(answer)} has expired: nobody renewed it for {quiet}"

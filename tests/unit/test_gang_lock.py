@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from pyinfra_vllm import run_process
 from pyinfra_vllm.agent import paths
 from pyinfra_vllm.gang_lock import EXPIRES, Lock
 
@@ -73,6 +75,25 @@ def test_it_is_broken_only_by_the_name_of_its_holder(run_root: Path) -> None:
     assert answer["taken"] and "is broken, as asked for" in str(BOB.taken_from(answer))
     ask(BOB.releasing())
     assert "it is gone" in ALICE.lost_to(ask(ALICE.renewing()))
+
+
+def test_of_a_process_of_this_machine_that_is_gone_it_is_taken_over(run_root: Path) -> None:
+    script = "import json; from pyinfra_vllm import run_process as p; print(json.dumps(p.mine()))"
+    ended = subprocess.run([sys.executable, "-c", script], capture_output=True, check=True)
+    assert ask(replace(ALICE, process=json.loads(ended.stdout)).taking())["taken"]
+    answer = ask(BOB.taking())
+    assert not answer["taken"]
+    gone = BOB.gone(answer)
+    assert gone is not None
+    answer = ask(BOB.taking(gone=gone))
+    assert answer["taken"] and "has ended without giving it back" in str(BOB.taken_from(answer))
+    answer = ask(ALICE.taking(gone=gone))
+    assert not answer["taken"], "it is another's by now"
+    assert ALICE.gone(answer) is None, "who runs"
+    for change in ({"boot": "x"}, {"host": "x"}, {"user": -1}, {"pids": "pid:[1]"}):
+        assert not run_process.is_gone({**gone, **change}), "nothing is known of it"
+    assert run_process.is_gone({**answer["process"], "started": 1}), "the pid is another's now"
+    assert not run_process.is_gone({})
 
 
 def test_one_of_an_earlier_boot_or_that_makes_no_sense_holds_nobody_up(run_root: Path) -> None:

@@ -17,6 +17,8 @@ from typing import Any
 
 REQUEST: dict[str, Any] = {}
 
+_SHOWN = ("holder", "deploy", "since", "process")
+
 
 def main(request: dict[str, Any]) -> int:
     """Do what is asked while no other such script looks at the locks of this node."""
@@ -36,12 +38,14 @@ def main(request: dict[str, Any]) -> int:
 def take(path: Path, request: dict[str, Any]) -> dict[str, Any]:
     """``taken``, with what became of the holder before; else the holder and the lock's age."""
     known, now = read(path), clock()
-    shown = {key: known[key] for key in ("holder", "deploy", "since")} if known else {}
+    shown = {key: known[key] for key in _SHOWN if key in known} if known else {}
     if known and known["token"] != request["token"]:
         quiet, age = now - known["renewed"], now - known["taken"]
         shown = {**shown, "quiet": quiet, "age": age}
         if known["holder"] == request["break"]:
             shown["ended"] = "broken"
+        elif request["gone"] and known.get("process") == request["gone"]:
+            shown["ended"] = "gone"
         elif 0 <= quiet < request["expires"]:
             return {"taken": False, **shown}
         else:

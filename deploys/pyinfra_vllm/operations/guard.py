@@ -81,6 +81,8 @@ class Guard:
         said = False
         while True:
             answer = self._ask(self._lock.taking(breaks))
+            if not answer.get("taken", True) and (gone := self._lock.gone(answer)):
+                answer = self._ask(self._lock.taking(breaks, gone))
             if answer.get("taken", True):
                 break
             if wait <= 0:

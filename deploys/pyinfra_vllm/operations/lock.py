@@ -14,8 +14,9 @@ known of the nodes is dropped with it, and the operation looks again: another op
 have changed them in between.
 
 While the run goes on, the lock is renewed. It is given back when pyinfra disconnects, so also
-after a failure or ^C; of a controller that was killed it expires. A run that has lost its lock
-fails at its next change. ``--data lock_wait=SECONDS`` waits for another's lock,
+after a failure or ^C; of a controller that was killed it expires, and a run of the same user on
+the same machine, which can see that the process is gone, takes it over at once. A run that has
+lost its lock fails at its next change. ``--data lock_wait=SECONDS`` waits for another's lock,
 ``--data break_lock=HOLDER`` takes it.
 """
 
