@@ -14,16 +14,18 @@ from pathlib import Path
 import pytest
 
 from hub_server import Hub
+from pyinfra_vllm.lab.layout import BASE_IMAGE
 from pyinfra_vllm.operations.model_fetch import UNIT
 
 from . import hf_program
-from .commands import ROOT, pyinfra
+from .commands import ROOT, Ran, pyinfra
 from .conftest import Lab
 
 pytestmark = pytest.mark.lab
 
 REPO = "tiny-random/fetched"
 CACHE = "/var/lib/fetched-hub"
+IMAGE = "fetched/hf:1"
 OLD, NEW = "a" * 40, "b" * 40
 BIG = "model-00001-of-00001.safetensors"
 # hf keeps what it has in pieces of 10 MB, so a file must be longer to be gone on with.
@@ -42,7 +44,8 @@ class Site:
         self.server = self.hub.serve(lab.layout.gateway)
         self.recipe = folder / "recipe.toml"
         self.recipe.write_text(
-            'engine = "vllm"\nname = "Fetched"\ndocker_image = "none:local"\n'
+            'engine = "vllm"\nname = "Fetched"\n'
+            f'docker_image = "{IMAGE}"\n'
             f'model = "{REPO}"\nrequired_nodes = 2\ntensor_parallel_size = 2\n'
             '[composed_model]\nmount = "/model"\n'
             f'[[composed_model.sources]]\nrepo = "{REPO}"\nrevision = "{OLD}"\n'
@@ -60,14 +63,17 @@ class Site:
         endpoint = "http://{}:{}".format(*self.server.server_address)
         return ("-y", "--data", f"recipe={self.recipe}", "--data", f"endpoint={endpoint}")
 
-    def fetch(self) -> dict[str, str]:
-        """Operation -> what became of it on how many nodes: success, error, no change."""
-        done = pyinfra(
+    def run(self) -> Ran:
+        return pyinfra(
             *self.words,
             lab=self.lab.name,
             inventory=self.inventory,
             deploy=ROOT / "deploys" / "model.py",
         )
+
+    def fetch(self) -> dict[str, str]:
+        """Operation -> what became of it on how many nodes: success, error, no change."""
+        done = self.run()
         assert done.code == 0, done.text[-4000:]
         rows = re.findall(r"^    Model \| Model: (.+?) {2,}\d+ +(.+?) *$", done.text, re.M)
         return {name: " ".join(cells.split()) for name, cells in rows}
@@ -148,6 +154,24 @@ def test_controller_that_is_lost_stops_no_download_and_is_followed_again(
     assert site.is_whole(0) and site.is_whole(1)
     # From start to end by the first run, then once more for the other node.
     assert [name for _, name, _ in site.hub.asked].count(BIG) == 2
+
+
+def test_node_without_hf_takes_that_of_the_image_else_says_what_is_missing(site: Site) -> None:
+    program = "/usr/local/bin/hf"
+    site.forget()
+    site.lab.ask(0, f"mv {program} {program}-away")
+    try:
+        done = site.run()
+        assert done.code == 1
+        assert f"there is neither hf nor image {IMAGE} here" in done.text
+        site.lab.ask(0, f"docker create --name hf {BASE_IMAGE} true")
+        site.lab.ask(0, f"docker cp /opt/hf hf:/opt/ && docker cp {program}-away hf:{program}")
+        site.lab.ask(0, f"docker commit hf {IMAGE}")
+        site.fetch()
+        assert site.is_whole(0) and site.is_whole(1)
+        assert site.lab.ask(0, f"docker ps -aq --filter ancestor={IMAGE} --filter name=-") == ""
+    finally:
+        site.lab.ask(0, f"mv {program}-away {program}; docker rm -f hf; docker rmi -f {IMAGE}")
 
 
 def wait_for(holds: Callable[[], bool], seconds: float = 240) -> None:

@@ -82,7 +82,7 @@ def command(
     script = (
         f"if command -v hf >/dev/null; then exec env {shlex.join([*settings, 'hf', *download])}; "
         f"elif docker image inspect {shlex.quote(image)} >/dev/null 2>&1; "
-        f"then exec {shlex.join([*inside, *download])}; "
+        f"then mkdir -p {shlex.quote(hub)} && exec {shlex.join([*inside, *download])}; "
         f"else echo 'there is neither hf nor image {image} here; install hf: "
         "pipx install huggingface_hub, or deploy the image first' >&2; exit 1; fi"
     )
