@@ -25,12 +25,19 @@ def test_gang_serves_on_without_a_restart(gang: Gang, name: str) -> None:
     withstand(gang, name)
 
 
-def test_prefill_longer_than_three_probe_intervals_restarts_nothing(gang: Gang) -> None:
+@pytest.mark.parametrize(
+    "seconds",
+    [
+        pytest.param(25, id="longer than three probe intervals"),
+        pytest.param(150, id="longer than the patience", marks=pytest.mark.soak),
+    ],
+)
+def test_prefill_restarts_nothing(gang: Gang, seconds: int) -> None:
     text, before = serving(gang)
     first = gang.metrics()
     with ThreadPoolExecutor() as pool:
-        prefill = pool.submit(gang.complete, "prefill 25", 60)
-        time.sleep(20)
+        prefill = pool.submit(gang.complete, f"prefill {seconds}", seconds + 35)
+        time.sleep(seconds - 5)
         during = gang.metrics()
         prefill.result()
     moved = {name for name, value in during.items() if value != first[name]}
