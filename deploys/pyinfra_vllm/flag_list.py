@@ -82,8 +82,8 @@ def findings(known: FlagList, words: Sequence[str]) -> Iterator[Finding]:
         name = one.flag.partition(".")[0]
         flag = known.by_name.get(name) or _by_beginning(known, name)
         if isinstance(flag, Flag):
-            wrong = _dotted(flag) if "." in one.flag else _value(flag, one.values)
-            yield from ((one.index, f"{name}: {text}") for text in wrong)
+            wrong = _dotted(flag, one) if "." in one.flag else _value(flag, one)
+            yield from ((index, f"{name}: {text}") for index, text in wrong)
         elif flag:
             yield one.index, f"{name}: could be {_listed(flag, ' or ')}; write one of them in full"
         else:
@@ -103,20 +103,21 @@ def _by_beginning(known: FlagList, name: str) -> Flag | list[str] | None:
     return sorted(found) or None
 
 
-def _dotted(flag: Flag) -> Iterator[str]:
+def _dotted(flag: Flag, one: flags.Said) -> Iterator[Finding]:
     if flag.kind not in ("json", None) or flag.most == 0:
-        yield f"takes no keys after a dot; it is {_kind_words(flag)}"
+        yield one.index, f"takes no keys after a dot; it is {_kind_words(flag)}"
 
 
-def _value(flag: Flag, values: Sequence[str]) -> Iterator[str]:
+def _value(flag: Flag, one: flags.Said) -> Iterator[Finding]:
+    values = one.values
     if len(values) < flag.least:
-        yield f"expected {_kind_words(flag)}, got nothing"
+        yield one.index, f"expected {_kind_words(flag)}, got nothing"
     elif len(values) > flag.most:
         wanted = "no value" if flag.most == 0 else f"{flag.most} value"
-        yield f"expected {wanted}, got {got(' '.join(values))}"
+        yield one.place(flag.most), f"expected {wanted}, got {got(' '.join(values))}"
     else:
-        for value in values:
-            yield from _one(flag, value)
+        for number, value in enumerate(values):
+            yield from ((one.place(number), text) for text in _one(flag, value))
 
 
 def _one(flag: Flag, value: str) -> Iterator[str]:

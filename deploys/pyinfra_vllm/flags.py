@@ -57,11 +57,17 @@ class Said:
     """Its canonical name."""
     values: tuple[str, ...]
     """What follows it: the part behind ``=``, or the words up to the next flag."""
+    hangs: bool = False
+    """Whether its value is in the same word, behind ``=``."""
 
     @property
     def value(self) -> str | None:
         """The first value, None for a flag that stands alone."""
         return self.values[0] if self.values else None
+
+    def place(self, number: int) -> int:
+        """Where the value with this number, from 0, stands; the flag itself where it has none."""
+        return self.index if self.hangs or not self.values else self.index + 1 + number
 
 
 def is_flag(word: str) -> bool:
@@ -97,7 +103,10 @@ def _said(args: tuple[str, ...]) -> tuple[Said, ...]:
     for start, end in pairwise([*starts, len(args)]):
         name, hanging = split(args[start])
         following = tuple(args[start + 1 : end])
-        found.append(Said(start, name, following if hanging is None else (hanging,)))
+        if hanging is None:
+            found.append(Said(start, name, following))
+        else:
+            found.append(Said(start, name, (hanging,), hangs=True))
     return tuple(found)
 
 

@@ -79,7 +79,7 @@ def _args(recipe: Recipe) -> Iterator[Problem]:
     for one in flags.all_of(args, "--port"):
         if len(one.values) != 1 or not _is_port(one.values[0]):
             given = " ".join(one.values) or "nothing"
-            yield f"args[{one.index}]", f"--port expects a port from 1 to 65535, got {given}"
+            yield f"args[{one.place(0)}]", f"--port expects a port from 1 to 65535, got {given}"
 
 
 def _secrets(recipe: Recipe) -> Iterator[Problem]:

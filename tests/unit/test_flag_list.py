@@ -67,6 +67,19 @@ def test_what_the_image_would_refuse_is_named(case: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("words", "place"),
+    [
+        (["--seed", "1", "--max-num-seqs", "four"], 3),
+        (["--seed", "1", "--max-num-seqs=four"], 2),
+        (["--enforce-eager", "true"], 1),
+        (["--seed", "--max-modle-len", "4"], 0),
+    ],
+)
+def test_the_place_is_that_of_the_bad_word(words: list[str], place: int) -> None:
+    assert next(flag_list.findings(KNOWN, words))[0] == place
+
+
+@pytest.mark.parametrize(
     "words",
     [
         ["-tp", "4", "--tensor_parallel_size=4"],

@@ -84,7 +84,7 @@ WRONG_ARGS = {
     ),
     "port": (
         '"--port", "http"',
-        "args[0]: --port expects a port from 1 to 65535, got http",
+        "args[1]: --port expects a port from 1 to 65535, got http",
     ),
     "no_port": ('"--port"', "args[0]: --port expects a port from 1 to 65535, got nothing"),
 }
