@@ -9,14 +9,13 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from pyinfra_vllm.agent import paths
+from pyinfra_vllm.agent import endings, paths
 from pyinfra_vllm.cluster import Gang, Node
 from pyinfra_vllm.node.models import AgentStatus, Ended, Metrics
 from pyinfra_vllm.node.state import NodeState
 from pyinfra_vllm.recipe import ReferencePoint
 
 SCHEMA = 1
-_ASKED = ("an operator stopped it", "switch to ", "paused")
 
 
 class _Model(BaseModel):
@@ -134,7 +133,7 @@ def status_of(
 
 def collapse(ended: Sequence[Ended]) -> Collapse | None:
     """The last start that ended without anybody asking, and how often in a row for that cause."""
-    fell = [one for one in ended if not one.text.startswith(_ASKED)]
+    fell = [one for one in ended if not endings.was_asked(one.text)]
     if not fell:
         return None
     last, same = fell[-1], 0

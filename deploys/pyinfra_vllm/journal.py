@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pyinfra_vllm.agent import paths
+from pyinfra_vllm.agent import endings, paths
 
 LINES = 200
 """Lines of each rank that are shown unless said otherwise."""
@@ -63,23 +63,22 @@ def interleaved(journals: Iterable[Iterable[Entry]]) -> list[Entry]:
     return sorted((entry for journal in journals for entry in journal), key=lambda e: e.at)
 
 
-def last_evidence(gang: str) -> str:
-    """The command that prints what a node has kept of the last start that ended there."""
-    folder = paths.evidence(gang)
-    return f'cat {folder}/"$(ls -t {folder} 2>/dev/null | head -n 1)" 2>/dev/null || true'
+def evidence(gang: str) -> str:
+    """The command that prints what a node has kept of the last starts, a document a line."""
+    folder = shlex.quote(paths.evidence(gang))
+    return f"for file in {folder}/*; do tr -d '\\n' < \"$file\" && echo; done 2>/dev/null || true"
 
 
-def first_failure(documents: Mapping[int, str], names: Mapping[int, str]) -> list[str]:
-    """The last lines of the rank that went first in the last start that ended.
+def first_failure(printed: Mapping[int, Iterable[str]], names: Mapping[int, str]) -> list[str]:
+    """The last lines of the rank that went first in the last start that failed.
 
-    ``documents``: rank -> what :func:`last_evidence` printed there. ``names``: of the nodes.
+    ``printed``: rank -> what :func:`evidence` printed there. ``names``: of the nodes.
     """
-    known = {rank: found for rank, text in documents.items() if (found := _object(text))}
+    known = _last_that_failed(printed)
     if not known:
-        return ["no start has ended yet, or nobody has kept how"]
-    start = max(int(found.get("start") or 0) for found in known.values())
-    told = next(found for found in known.values() if found.get("start") == start)
-    first = told.get("first") or {}
+        return ["no start has failed yet, or nobody has kept how"]
+    told = known[min(known)]
+    start, first = told.get("start"), told.get("first") or {}
     rank = int(first.get("rank") or 0)
     when = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(float(told.get("ended") or 0)))
     code = first.get("exit_code")
@@ -87,13 +86,32 @@ def first_failure(documents: Mapping[int, str], names: Mapping[int, str]) -> lis
     head = (
         f"start {start} ended {when}; rank {rank} ({names.get(rank, '?')}) went first{exit_code}:"
     )
-    own = known.get(rank, {})
-    if own.get("start") != start:
+    own = known.get(rank)
+    if own is None:
         return [head, f"  {first.get('text')}", "  (it has kept nothing of that start itself)"]
     request = own.get("last_request")
     asked = [f"  the last request was {request}"] if request else []
     lines = [f"  {line}" for line in own.get("lines") or []]
     return [head, f"  {first.get('text')}", *asked, "its last lines:", *lines]
+
+
+def _last_that_failed(printed: Mapping[int, Iterable[str]]) -> dict[int, dict[str, Any]]:
+    """What each rank has kept of that start; one that was asked to end has not failed."""
+    starts: dict[object, dict[int, dict[str, Any]]] = {}
+    for rank, lines in printed.items():
+        for found in filter(None, map(_object, lines)):
+            # The number alone begins anew where the head has moved.
+            starts.setdefault((found.get("start"), found.get("nonce")), {})[rank] = found
+    failed = [kept for kept in starts.values() if not any(map(_was_asked, kept.values()))]
+    return max(failed, key=lambda kept: max(map(_ended, kept.values())), default={})
+
+
+def _was_asked(found: Mapping[str, Any]) -> bool:
+    return endings.was_asked(str((found.get("first") or {}).get("text")))
+
+
+def _ended(found: Mapping[str, Any]) -> float:
+    return float(found.get("ended") or 0)
 
 
 def _object(text: str) -> dict[str, Any]:

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
 from pyinfra_vllm import journal
+from pyinfra_vllm.cli import _logs
+from pyinfra_vllm.errors import UserError
 
 
 def line(at: float, message: object) -> str:
@@ -27,17 +31,48 @@ def test_the_command_takes_no_word_of_the_user_for_an_option_of_the_shell() -> N
     assert "--follow" in journal.command("main", None, None, follow=True)
 
 
+def kept(start: int, rank: int, text: str, **about: object) -> str:
+    """What a node keeps of a start in which ``rank`` went first."""
+    first = {"rank": rank, "exit_code": 1, "text": text}
+    return json.dumps({"start": start, "nonce": f"n{start}", "ended": 100.0 + start,
+                       "first": first, **about})  # fmt: skip
+
+
 def test_the_first_failure_is_that_of_the_rank_which_went_first() -> None:
-    about = {"ended": 100.0, "first": {"rank": 2, "exit_code": 1, "text": "engine exited"}}
-    documents = {
-        0: json.dumps({**about, "start": 7, "lines": ["head"]}),
-        2: json.dumps({**about, "start": 7, "lines": ["the reason"], "last_request": "/v1/x"}),
-        3: json.dumps({**about, "start": 6, "lines": ["old"]}),
-        1: "",
+    printed = {
+        0: [kept(6, 1, "older"), kept(7, 2, "engine exited", lines=["head"])],
+        2: [kept(7, 2, "engine exited", lines=["the reason"], last_request="/v1/x"), "{torn"],
+        3: [kept(6, 1, "older", lines=["old"])],
+        1: [],
     }
-    found = journal.first_failure(documents, {2: "spark-2"})
+    found = journal.first_failure(printed, {2: "spark-2"})
     assert "start 7 ended" in found[0] and "rank 2 (spark-2) went first, exit code 1" in found[0]
     assert found[-1] == "  the reason" and "  the last request was /v1/x" in found
-    del documents[2]
-    assert "has kept nothing" in journal.first_failure(documents, {})[-1]
-    assert journal.first_failure({0: ""}, {}) == ["no start has ended yet, or nobody has kept how"]
+    del printed[2]
+    assert "has kept nothing" in journal.first_failure(printed, {})[-1]
+    assert journal.first_failure({0: []}, {}) == ["no start has failed yet, or nobody has kept how"]
+
+
+@pytest.mark.parametrize(
+    "text", ["switch to aaaa", "an operator stopped it", "paused by ops at 02:14: new cables"]
+)
+def test_a_start_that_was_asked_to_end_is_no_failure(text: str) -> None:
+    failed = kept(7, 1, "engine exited", lines=["why"])
+    # The worker has only seen the head go.
+    printed = {0: [failed, kept(8, 0, text)], 1: [failed, kept(8, 0, "the head is gone")]}
+    assert "start 7 ended" in journal.first_failure(printed, {})[0]
+    assert journal.first_failure({0: [kept(8, 0, text)]}, {})[0].startswith("no start has failed")
+
+
+def test_a_new_head_counts_its_starts_anew() -> None:
+    printed = {0: [kept(1, 1, "new", ended=900.0)], 1: [kept(40, 1, "old")]}
+    assert "start 1 ended" in journal.first_failure(printed, {})[0]
+
+
+def test_a_wrong_rank_or_gang_is_told_which_there_are() -> None:
+    data = {"a": {"vllm_rank": 0}, "b": {"vllm_rank": 1}, "c": {"vllm_rank": 0, "vllm_gang": "x"}}
+    assert _logs.members(data, "i.py", "main", [1]) == {"b": 1}
+    with pytest.raises(UserError, match="--rank 9: gang main has no such rank; it has 0, 1"):
+        _logs.members(data, "i.py", "main", [0, 9])
+    with pytest.raises(UserError, match="there is no gang y; it has main, x"):
+        _logs.members(data, "i.py", "y", None)

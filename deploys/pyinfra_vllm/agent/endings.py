@@ -13,6 +13,13 @@ from .events import (
 from .state import CODE_TIMEOUT, Next, State
 from .status import Failure, Phase
 
+_ASKED = ("an operator stopped it", "switch to ", "paused")
+
+
+def was_asked(text: str) -> bool:
+    """Whether a start that ended for this reason was asked to: it has not failed."""
+    return text.startswith(_ASKED)
+
 
 def stop(state: State, now: Moment) -> Next:
     if state.stop_asked:

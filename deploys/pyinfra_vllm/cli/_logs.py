@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 from pyinfra_vllm import journal
 from pyinfra_vllm.cli import _inventory
 from pyinfra_vllm.cli._session import session
-from pyinfra_vllm.cluster import MAIN
 from pyinfra_vllm.errors import UserError
+from pyinfra_vllm.gangs import gang_name
 
 if TYPE_CHECKING:
     from pyinfra.api import Host, State
@@ -36,9 +36,8 @@ class Ranks:
 
     def first_failure(self) -> list[str]:
         """The last lines of the rank that went first."""
-        found = self._run(journal.last_evidence(self.gang))
-        documents = {rank: "\n".join(lines) for rank, lines in found.items()}
-        return journal.first_failure(documents, {r: host.name for r, host in self.hosts.items()})
+        found = self._run(journal.evidence(self.gang))
+        return journal.first_failure(found, {r: host.name for r, host in self.hosts.items()})
 
     def follow(self, command: str) -> None:
         """Print what ``command`` prints as it comes, with the node's name, until it is stopped."""
@@ -69,20 +68,31 @@ class Ranks:
         return list(output.stdout_lines)
 
 
+def members(
+    data: _inventory.Hosts, inventory: str, gang: str, wanted: Sequence[int] | None
+) -> dict[str, int]:
+    """Node -> its rank, of the ranks that are wanted. UserError says which there are."""
+    gangs: dict[str, dict[str, int]] = {}
+    for name, values in data.items():
+        if "vllm_rank" in values:
+            gangs.setdefault(gang_name(values), {})[name] = values["vllm_rank"]
+    if gang not in gangs:
+        known = f"it has {', '.join(sorted(gangs))}" if gangs else "no host has a vllm_rank"
+        raise UserError(f"inventory {inventory}: there is no gang {gang}; {known}")
+    found = gangs[gang]
+    for rank in wanted or ():
+        if rank not in found.values():
+            known = ", ".join(map(str, sorted(found.values(), key=str)))
+            raise UserError(f"--rank {rank}: gang {gang} has no such rank; it has {known}")
+    return {name: rank for name, rank in found.items() if not wanted or rank in wanted}
+
+
 @contextmanager
 def ranks(
     inventory: str, gang: str, wanted: Sequence[int] | None, sudo: str | None
 ) -> Iterator[Ranks]:
-    """The connected nodes of a gang; UserError when the inventory has none of these ranks."""
-    data = _inventory.hosts(inventory)
-    members = {
-        name: values["vllm_rank"]
-        for name, values in data.items()
-        if "vllm_rank" in values and values.get("vllm_gang", MAIN) == gang
-    }
-    named = {name: rank for name, rank in members.items() if not wanted or rank in wanted}
-    if not named:
-        raise UserError(f"inventory {inventory}: gang {gang} has no such rank, or no node at all")
+    """The connected nodes of a gang; UserError when the inventory lacks it or one of the ranks."""
+    named = members(_inventory.hosts(inventory), inventory, gang, wanted)
     with session(inventory, list(named), sudo=sudo) as (state, _):
         reached = {named[host.name]: host for host in state.inventory if host.connected}
         silent = tuple(name for name in named if named[name] not in reached)
