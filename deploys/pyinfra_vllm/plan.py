@@ -56,10 +56,11 @@ class GangPlan(_Model):
     """``release`` is what the recipe asks for, None when it can't be computed.
 
     ``wanted`` is what the head is asked to serve now, ``state`` how the gang is. ``error``:
-    why a deploy would refuse.
+    why a deploy would refuse. ``nodes``: those that the plan is for.
     """
 
     gang: str
+    nodes: tuple[str, ...] = ()
     recipe: str = ""
     release: str | None = None
     wanted: str | None = None
@@ -80,11 +81,15 @@ class GangPlan(_Model):
 
 
 class Plan(_Model):
-    """``unknown``: node -> why it can't be read. ``notes``: what was said while looking."""
+    """``unknown``: node -> why it can't be read. ``notes``: what was said while looking.
+
+    ``limit``: hosts, patterns or groups that the plan was limited to; empty: to none.
+    """
 
     schema_version: int = Field(default=SCHEMA, alias="schema")
     inventory: str
     recipe: str
+    limit: tuple[str, ...] = ()
     gangs: tuple[GangPlan, ...] = ()
     unknown: dict[str, str] = Field(default_factory=dict)
     notes: tuple[str, ...] = ()
@@ -107,9 +112,10 @@ class Plan(_Model):
         errors = sum(bool(gang.error) for gang in self.gangs)
         refused = ["a deploy refuses (see above)"] * bool(errors)
         unknown = [f"unknown: {', '.join(self.unknown)}"] * bool(self.unknown)
+        limit = [f"nothing was looked for beyond --limit {','.join(self.limit)}"] * bool(self.limit)
         if (refused or unknown) and not changes:
-            return "; ".join([*refused, *unknown])
-        return "; ".join([said, *refused, *unknown])
+            return "; ".join([*refused, *unknown, *limit])
+        return "; ".join([said, *refused, *unknown, *limit])
 
 
 def together(changes: Iterable[Change]) -> tuple[Change, ...]:

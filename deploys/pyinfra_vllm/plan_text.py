@@ -24,6 +24,7 @@ def text(plan: Plan) -> str:
 
 def _gang(gang: GangPlan) -> Iterator[str]:
     yield _headline(gang)
+    yield f"planned for {_nodes(gang)}"
     for consequence, title in TITLES.items():
         changes = gang.of(consequence)
         if changes:
@@ -42,11 +43,15 @@ def _gang(gang: GangPlan) -> Iterator[str]:
 def _headline(gang: GangPlan) -> str:
     now = f", {gang.state}" if gang.state else ""
     if gang.release is None:
-        return f"gang {gang.gang}{now}: no release"
+        return f"gang {gang.gang}{now}: what the recipe would make of it can't be told"
     if gang.wanted == gang.release:
         return f"gang {gang.gang}: {gang.recipe}, release {gang.release[:12]}{now}"
     before = gang.wanted[:12] if gang.wanted else "nothing"
     return f"gang {gang.gang}: {gang.recipe}, release {before} -> {gang.release[:12]}{now}"
+
+
+def _nodes(gang: GangPlan) -> str:
+    return ", ".join(gang.nodes) or "no node"
 
 
 def _price(gang: GangPlan, consequence: Consequence) -> str:
@@ -97,7 +102,7 @@ def markdown(plan: Plan) -> str:
 def _markdown(plan: Plan, diff_lines: int) -> Iterator[str]:
     yield f"### {plan.recipe}: {plan.verdict}"
     for gang in plan.gangs:
-        yield from ("", _headline(gang))
+        yield from ("", f"{_headline(gang)}; planned for {_nodes(gang)}")
         for consequence, title in TITLES.items():
             if changes := gang.of(consequence):
                 yield from ("", f"**{title[0].upper()}{title[1:]}**{_price(gang, consequence)}", "")

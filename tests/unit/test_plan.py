@@ -44,6 +44,24 @@ def test_the_exit_code_says_nothing_changes_or_error(found: Plan, code: int, ver
     assert plan_text.text(found).splitlines()[-1] == verdict
 
 
+def test_a_plan_says_which_nodes_it_is_for_and_what_it_was_limited_to() -> None:
+    found = plan(nodes=("n1", "n2")).model_copy(update={"limit": ("n1", "n2")})
+    text, markdown = plan_text.text(found), plan_text.markdown(found)
+    assert text.splitlines()[1] == "planned for n1, n2"
+    assert text.splitlines()[-1].endswith("nothing was looked for beyond --limit n1,n2")
+    assert "--limit n1,n2" in markdown.splitlines()[0]
+    assert "planned for n1, n2" in markdown
+    document = json.loads(found.model_dump_json(by_alias=True))
+    assert document["limit"] == document["gangs"][0]["nodes"] == ["n1", "n2"]
+
+
+def test_a_release_that_can_not_be_computed_is_not_called_none() -> None:
+    found = plan(release=None, state="serving since 02:14", error="recipe r99: no such recipe")
+    headline = "gang main, serving since 02:14: what the recipe would make of it can't be told"
+    assert plan_text.text(found).splitlines()[0] == headline
+    assert "no release" not in plan_text.text(found) + plan_text.markdown(found)
+
+
 def test_an_operation_that_nobody_judged_is_not_called_harmless() -> None:
     assert of("new.operation") == "restart"
 

@@ -37,6 +37,7 @@ def plan(
         schema=1,
         inventory=inventory,
         recipe=recipe,
+        limit=tuple(word for several in limit or () for word in several.split(",") if word),
         gangs=tuple(gang for gang in gangs if gang is not None),
         unknown=lost,
         notes=tuple(dict.fromkeys(notes.lines)),
@@ -65,7 +66,7 @@ def of_gang(
     from pyinfra_vllm.deploys import serve
 
     changes: tuple[Change, ...] = ()
-    about, error = GangPlan(gang=name), ""
+    about, error = None, ""
     try:
         for host in hosts:
             with ctx_host.use(host):
@@ -80,7 +81,27 @@ def of_gang(
         Found(status=f.status, check=f.check, node=f.node, sentence=f.sentence)
         for f in listener.findings.get(name, [])
     )
-    return about.model_copy(update={"changes": changes, "error": error, "findings": findings})
+    about = about or _refused(state, name, hosts)
+    nodes = tuple(host.name for host in hosts)
+    return about.model_copy(
+        update={"nodes": nodes, "changes": changes, "error": error, "findings": findings}
+    )
+
+
+def _refused(state: State, name: str, hosts: list[Host]) -> GangPlan:
+    """What is known of a gang whose release isn't: how it is, when its head says so."""
+    from pyinfra_vllm.agent import paths
+    from pyinfra_vllm.facts import survey
+    from pyinfra_vllm.node import NodeState, Query
+    from pyinfra_vllm.starts import wish
+
+    heads = [host for host in hosts if host.data.get("vllm_rank") == 0]
+    query = Query(gang=name, files=(paths.wanted(name),))
+    for head in survey.each_state(state, heads, lambda _: query).values():
+        if isinstance(head, NodeState):
+            wanted = wish(name, head).release
+            return GangPlan(gang=name, wanted=wanted, state=gang_state(head))
+    return GangPlan(gang=name)
 
 
 def _about(state: State, name: str, hosts: list[Host]) -> GangPlan:
@@ -100,7 +121,7 @@ def _about(state: State, name: str, hosts: list[Host]) -> GangPlan:
         release=known.release.digest,
         wanted=wish(known.release.content.gang.name, head).release if head else None,
         state=gang_state(head) if head else "",
-        outage=expected_outage(head) if head else None,
+        outage=expected_outage(head, known.release.digest) if head else None,
     )
 
 
