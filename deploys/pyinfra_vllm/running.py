@@ -10,6 +10,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from pyinfra_vllm import docker_options
 from pyinfra_vllm.agent import paths
 from pyinfra_vllm.changes import image_on
 from pyinfra_vllm.cluster import Node
@@ -30,13 +31,15 @@ def differences(release: Release, node: Node, state: NodeState) -> list[str]:
     container = _container(release, state)
     if container is None or not runs_here(release, state):
         return []
-    launch = json.loads(release.files(node)["launch.json"])
+    files = release.files(node)
+    launch = json.loads(files["launch.json"])
     return [
         *_labels(launch, container),
         *_image(release, state, container),
         *_argv(launch, container),
         *_environ(launch, state, container),
         *_mounts(launch, state, container),
+        *_options(launch, files["seccomp.json"], container),
     ]
 
 
@@ -118,3 +121,12 @@ def _mounts(launch: Mapping[str, Any], state: NodeState, container: Container) -
     for source, target, read_only in sorted(found ^ wanted):
         verb = "has" if (source, target, read_only) in found else "lacks"
         yield f"container {verb} the mount {source} -> {target}{' (read-only)' * read_only}"
+
+
+def _options(launch: Mapping[str, Any], seccomp: str, container: Container) -> Iterator[str]:
+    if container.options is None:
+        return
+    wanted = docker_options.told(launch["options"], seccomp)
+    yield from docker_options.differences(wanted, container.options)
+    if "--gpus" in launch["options"] and not container.gpu:
+        yield "container lacks --gpus"

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from pyinfra_vllm import docker_options
 from pyinfra_vllm.agent import paths
 from pyinfra_vllm.leftovers import unused_containers, unused_paths
 from pyinfra_vllm.node import NodeState
@@ -17,6 +18,7 @@ from unit.gangs import BUILD, release
 RELEASE = release()
 NODE = RELEASE.content.gang.nodes[1]
 LAUNCH = json.loads(RELEASE.files(NODE)["launch.json"])
+OPTIONS = docker_options.told(LAUNCH["options"], RELEASE.files(NODE)["seccomp.json"])
 IMAGE = {"id": "sha256:1", "build": BUILD, "layers": ["l"], "environ": ["PATH"]}
 
 
@@ -29,6 +31,7 @@ def state(status: dict[str, Any] | None = None, **container: Any) -> NodeState:
         "environ": {**LAUNCH["environ"], "PATH": None, "NCCL_IB_GID_INDEX": "3"},
         "mounts": [{key: m[key] for key in ("source", "target", "read_only")}
                    for m in LAUNCH["mounts"]],
+        "options": OPTIONS, "gpu": "--gpus" in LAUNCH["options"],
         **container,
     }  # fmt: skip
     values: dict[str, Any] = {
@@ -56,6 +59,8 @@ def test_an_engine_of_the_release_differs_in_nothing() -> None:
         ({"environ": {}}, "environ lacks"),
         ({"environ": {**LAUNCH["environ"], "X": None}}, "environ has X"),
         ({"mounts": []}, "lacks the mount"),
+        ({"options": {**OPTIONS, "--memory": ["1073741824"]}}, "container has --memory 1073741824"),
+        ({"options": {**OPTIONS, "--network": ["bridge"]}}, "container lacks --network host"),
         ({"image": "sha256:9"}, "image is sha256:9"),
         ({"labels": {paths.LABEL_START: "3"}}, "label pyinfra-vllm.gang is missing"),
     ],
@@ -74,7 +79,7 @@ def test_an_engine_on_its_way_out_is_not_judged(status: dict[str, Any]) -> None:
 
 
 def test_what_an_older_look_did_not_tell_is_no_difference() -> None:
-    assert differences(RELEASE, NODE, state(argv=None, environ=None)) == []
+    assert differences(RELEASE, NODE, state(argv=None, environ=None, options=None)) == []
 
 
 def test_only_ended_containers_and_paths_that_nothing_needs_are_left_over() -> None:

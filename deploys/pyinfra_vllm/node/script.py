@@ -22,6 +22,7 @@ MODULES = (
     "gang",
     "listeners",
     "network",
+    "options",
     "docker",
     "gpu",
     "rdma",

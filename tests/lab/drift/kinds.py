@@ -223,6 +223,41 @@ STALE = {
         "d['mounts'] += [dict(source='/etc', target='/x', read_only=True, create=False)]",
         "has the mount /etc -> /x (read-only)",
     ),
+    "engine with another shm size": _engine(
+        "shm", "d['options'] += ['--shm-size', '64m']", "container has --shm-size 67108864"
+    ),
+    "engine with another limit": _engine(
+        "ulimit",
+        "d['options'] += ['--ulimit', 'stack=8388608']",
+        "container lacks --ulimit stack=67108864:67108864",
+    ),
+    "engine without a limit": _engine(
+        "memlock",
+        "i = d['options'].index('memlock=-1'); del d['options'][i - 1:i + 1]",
+        "container lacks --ulimit memlock=-1:-1",
+    ),
+    "engine without the seccomp profile": _engine(
+        "seccomp",
+        "d['options'] = [['seccomp=unconfined', w][w[:8] != 'seccomp='] for w in d['options']]",
+        "container has --security-opt seccomp=unconfined",
+    ),
+    "engine with the node's IPC": _engine(
+        "ipc", "d['options'] += ['--ipc', 'host']", "container has --ipc host"
+    ),
+    "engine without init": _engine(
+        "init", "d['options'].remove('--init')", "container lacks --init true"
+    ),
+    "engine with one capability more": _engine(
+        "capability",
+        "d['options'] += ['--cap-add', 'SYS_NICE']",
+        "container has --cap-add SYS_NICE",
+    ),
+    "engine that memory pressure spares": _engine(
+        "oom", "d['options'] += ['--oom-score-adj', '0']", "container lacks --oom-score-adj 500"
+    ),
+    "engine with a limit of memory": _engine(
+        "memory", "d['options'] += ['--memory', '4g']", "container has --memory 4294967296"
+    ),
     "engine with another label": _engine(
         "label", "d['labels']['pyinfra-vllm.recipe'] = 'y'", "label pyinfra-vllm.recipe is y"
     ),

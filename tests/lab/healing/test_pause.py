@@ -8,6 +8,7 @@ import time
 import pytest
 
 from ..stub.gang import UNIT, Gang
+from ..test_status_and_logs import status
 
 pytestmark = pytest.mark.lab
 
@@ -21,6 +22,9 @@ def test_pause_outlives_a_reboot_is_no_drift_and_ends_with_resume(gang: Gang) ->
         _wait_paused(gang)
         assert "new cables" in gang.status()["detail"] and "root@" in gang.status()["detail"]
         assert gang.look(1, "docker ps -q") == ""
+        looked = status(gang, 0)
+        assert looked["phase"] == "paused" and "new cables" in looked["paused"]
+        assert [rank["drift"] for rank in looked["ranks"]] == [False] * 4, "a pause is no drift"
         gang.reboot(0)
         _wait_paused(gang)
         assert re.search(r"Grand total +(\d+) +- +- +\1 ", gang.deploy("stub-4x"))

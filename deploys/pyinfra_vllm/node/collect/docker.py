@@ -6,6 +6,7 @@ import json
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
+from pyinfra_vllm.node.collect import options
 from pyinfra_vllm.node.collect.engine import Missing, ask, encoded
 from pyinfra_vllm.node.collect.files import read_text
 from pyinfra_vllm.node.collect.listeners import processes
@@ -94,6 +95,7 @@ def containers(label: str, api_port: int | None, environ: Iterable[str] = ()) ->
         state = container_state(shown, label, api_port)
         if state["ours"]:
             state.update(started_with(shown["Config"], set(environ)))
+            state["options"] = options.options(shown["HostConfig"])
         state["uses_api_port"] |= item["Id"] in listening
         if state["ours"] or state["gpu"] or state["uses_api_port"]:
             found.append(state)

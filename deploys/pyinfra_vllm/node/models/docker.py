@@ -51,8 +51,9 @@ class Bind(Model):
 class Container(Model):
     """``labels`` are only those of pyinfra-vllm; ``ours``: it belongs to some gang.
 
-    Of ours alone, None where not told: ``argv``, in which anything like a secret is masked, and
-    ``environ`` with the values of the variables that were asked for, the others by name only.
+    Of ours alone, None where not told: ``argv``, in which anything like a secret is masked,
+    ``environ`` with the values of the variables that were asked for, the others by name only, and
+    ``options``, those of ``docker run`` that would confine it so.
     """
 
     id: str
@@ -75,6 +76,7 @@ class Container(Model):
     restart_policy: str = ""
     argv: tuple[str, ...] | None = None
     environ: dict[str, str | None] | None = None
+    options: dict[str, tuple[str, ...]] | None = None
 
     @property
     def running(self) -> bool:
