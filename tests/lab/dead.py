@@ -21,6 +21,7 @@ time.sleep(3600)
 """A file server that never answers: whoever touches its mount waits, as for a dead NFS server."""
 
 _MOUNTED = "timeout 20 sh -c 'until grep -q ^dead-nas /proc/mounts; do sleep 0.1; done'"
+_UNITS = "docker.socket docker.service"
 
 
 @contextmanager
@@ -47,9 +48,9 @@ def dockerd(gang: Gang, rank: int) -> Iterator[None]:
 
 @contextmanager
 def no_dockerd(gang: Gang, rank: int) -> Iterator[None]:
-    """Nobody runs docker on a node, and no connection starts it."""
-    gang.ask(rank, "systemctl stop docker.socket docker.service")
+    """Nobody runs docker on a node, and neither a connection nor our unit starts it."""
+    gang.ask(rank, f"systemctl mask --quiet --runtime {_UNITS}; systemctl stop {_UNITS}")
     try:
         yield
     finally:
-        gang.ask(rank, "systemctl start docker.socket docker.service")
+        gang.ask(rank, f"systemctl unmask --quiet --runtime {_UNITS}; systemctl start {_UNITS}")

@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +26,10 @@ HUNG = 60
 """Seconds after which a command counts as hung; on an idle machine none takes 10."""
 
 
-def run(gang: Gang, *words: str) -> subprocess.CompletedProcess[str]:
+Done = subprocess.CompletedProcess[str]
+
+
+def run(gang: Gang, *words: str) -> Done:
     """A command on the inventory of the lab, which must come to an end."""
     done = subprocess.run(
         [PROGRAM, words[0], LAB, *words[1:]],
@@ -40,31 +45,31 @@ def run(gang: Gang, *words: str) -> subprocess.CompletedProcess[str]:
     return done
 
 
-def status(gang: Gang, code: int) -> dict[str, Any]:
+def together(gang: Gang, *commands: str) -> list[Done]:
+    """Several commands at the same time."""
+    with ThreadPoolExecutor() as pool:
+        return list(pool.map(lambda line: run(gang, *shlex.split(line)), commands))
+
+
+def document(done: Done) -> dict[str, Any]:
     """The only gang of ``status --json``."""
-    done = run(gang, "status", "--json")
-    assert done.returncode == code, done.stdout + done.stderr
     (found,) = json.loads(done.stdout)["gangs"]
     return dict(found)
 
 
-def logs(gang: Gang, *words: str, code: int = 0) -> list[str]:
-    done = run(gang, "logs", *words)
-    assert done.returncode == code, done.stdout + done.stderr
-    return done.stdout.splitlines()
-
-
-def ranks(lines: list[str]) -> set[int]:
-    return {int(found[1]) for line in lines if (found := re.match(r"\S+ rank (\d) \| ", line))}
+def ranks(done: Done) -> set[int]:
+    """Whose lines are shown."""
+    return {int(rank) for rank in re.findall(r"^\S+ rank (\d) \| ", done.stdout, re.M)}
 
 
 def test_a_dead_nas_and_a_hung_docker_are_named_and_hide_nothing_else(gang: Gang) -> None:
     _, before = serving(gang)
     nodes = [machine.name for machine in gang.layout.machines]
     with dead.nas(gang, 1), dead.dockerd(gang, 2):
-        found = status(gang, 0)
-        text = run(gang, "status").stdout
-        assert ranks(logs(gang, "--lines", "20")) == {0, 1, 2, 3}
+        looked, shown, lines = together(gang, "status --json", "status", "logs --lines 20")
+    found, text = document(looked), shown.stdout
+    assert [done.returncode for done in (looked, shown, lines)] == [0, 0, 0]
+    assert ranks(lines) == {0, 1, 2, 3}
     assert (found["phase"], found["start"], found["recipe"]) == ("serving", before, "stub-4x")
     assert [rank["phase"] for rank in found["ranks"]] == ["serving"] * 4
     assert [rank["container"] for rank in found["ranks"]] == ["running", "running", "?", "running"]
@@ -84,20 +89,22 @@ def test_a_node_that_is_off_and_a_stopped_docker_are_named_and_the_others_told(g
     try:
         with dead.no_dockerd(gang, 2):
             _wait_until_it_waits(gang)
-            found = status(gang, 1)
-            lines = run(gang, "logs", "--lines", "20")
-            first = logs(gang, "--first-failure", code=1)
+            looked, lines, first = together(
+                gang, "status --json", "logs --lines 20", "logs --first-failure"
+            )
     finally:
         gang.power_on()
-    off = gang.layout.machines[3].name
-    assert found["phase"] == "waiting" and off in found["detail"]
+    found, off = document(looked), gang.layout.machines[3].name
+    assert [done.returncode for done in (looked, lines, first)] == [1, 1, 1]
+    assert found["phase"] == "waiting" and "rank 3" in found["detail"]
+    assert found["ranks"][3]["detail"].startswith("Could not connect ")
     assert [rank["reached"] for rank in found["ranks"]] == [True, True, True, False]
     assert found["ranks"][2]["container"] == "?"
     assert "the daemon doesn't run" in str(found["ranks"][2]["unread"])
     assert found["collapse"]["cause"]
-    assert lines.returncode == 1 and f"no answer: {off}" in lines.stderr
-    assert ranks(lines.stdout.splitlines()) == {0, 1, 2}
-    assert " went first" in first[0]
+    assert f"no answer: {off}" in lines.stderr
+    assert ranks(lines) == {0, 1, 2}
+    assert " went first" in first.stdout.splitlines()[0]
 
 
 def _wait_until_it_waits(gang: Gang) -> None:
@@ -114,17 +121,22 @@ def test_logs_show_what_failed_and_take_no_asked_end_for_a_failure(gang: Gang) -
     after = gang.wait_serving(failed, gang.start)["start"]
     gang.ask(0, f"systemctl restart {UNIT}")
     gang.wait_serving(after, gang.start)
-    found = logs(gang, "--first-failure")
-    assert found[0].startswith(f"start {failed} ended ")
-    assert f"; rank 2 ({gang.layout.machines[2].name}) went first" in found[0]
-    lines = logs(gang, "--since", began)
-    assert ranks(lines) == {0, 1, 2, 3}
+    first, whole, two, wrong = together(
+        gang,
+        "logs --first-failure",
+        f"logs --since '{began}'",
+        "logs --rank 1 --rank 2 -n 3",
+        "logs --rank 9",
+    )
+    assert [done.returncode for done in (first, whole, two, wrong)] == [0, 0, 0, 1]
+    head = first.stdout.splitlines()[0]
+    assert head.startswith(f"start {failed} ended ")
+    assert f"; rank 2 ({gang.layout.machines[2].name}) went first" in head
+    lines = whole.stdout.splitlines()
+    assert ranks(whole) == {0, 1, 2, 3}
     assert _seconds(lines) == sorted(_seconds(lines))
-    assert any(f"start {after}: " in line for line in lines)
-    assert ranks(logs(gang, "--rank", "1", "--rank", "2", "-n", "3")) == {1, 2}
-    assert len(logs(gang, "--rank", "1", "-n", "3")) == 3
-    wrong = run(gang, "logs", "--rank", "9")
-    assert wrong.returncode == 1
+    assert f" rank 0 | start {after}: " in whole.stdout
+    assert ranks(two) == {1, 2} and len(two.stdout.splitlines()) == 6
     assert "--rank 9: gang main has no such rank; it has 0, 1, 2, 3" in wrong.stderr
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from pyinfra_vllm import catalog, image
-from pyinfra_vllm.cli._session import session
+from pyinfra_vllm.cli._session import Notes, session
 from pyinfra_vllm.cluster import MAIN, Gang, gang_of
 from pyinfra_vllm.errors import UserError
 from pyinfra_vllm.node import NodeState, Query
@@ -33,8 +33,8 @@ def read(inventory: str, recipe: str | None = None, password: str | None = None)
     ``password``: of sudo. UserError for a wrong inventory or recipe.
     """
     found, queries = asked(inventory, recipe)
-    with session(inventory, list(queries), sudo=password) as (state, _):
-        ask(state, queries, found)
+    with session(inventory, list(queries), sudo=password) as (state, notes):
+        ask(state, notes, queries, found)
     return found
 
 
@@ -49,8 +49,8 @@ def heads(inventory: str, password: str | None = None) -> Read:
         gang.head.name: Query(gang=gang.name, files=switches.files(gang.name))
         for gang in found.gangs
     }
-    with session(inventory, list(queries), sudo=password) as (state, _):
-        ask(state, queries, found)
+    with session(inventory, list(queries), sudo=password) as (state, notes):
+        ask(state, notes, queries, found)
     return found
 
 
@@ -69,14 +69,17 @@ def asked(inventory: str, recipe: str | None = None) -> tuple[Read, dict[str, Qu
     return found, queries
 
 
-def ask(state: State, queries: Mapping[str, Query], found: Read) -> None:
-    """Ask the hosts that are connected; ``found`` is told what they say."""
+def ask(state: State, notes: Notes, queries: Mapping[str, Query], found: Read) -> None:
+    """Ask the hosts that are connected; ``found`` is told what they say.
+
+    ``notes``: have what was said of the others.
+    """
     from pyinfra_vllm.facts import survey
 
     reached = [host for host in state.inventory if host.connected]
     results = survey.each_state(state, reached, lambda host: queries[host.name])
     for name in queries:
-        value = results.get(name, "can't be reached (see above)")
+        value = results.get(name) or notes.about(name) or "can't be reached"
         if isinstance(value, NodeState):
             found.states[name] = value
         else:

@@ -32,7 +32,11 @@ def plan(
 
         listener = told.listen(state)
         gangs = [of_gang(state, listener, name, hosts) for name, hosts in by_gang(state).items()]
-        lost = {host.name: _UNREACHED for host in state.inventory if host in state.failed_hosts}
+        lost = {
+            host.name: notes.about(host.name) or _UNREACHED
+            for host in state.inventory
+            if host in state.failed_hosts
+        }
     return Plan(
         schema=1,
         inventory=inventory,

@@ -42,6 +42,25 @@ class Notes(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         self.lines.append(_COLOUR.sub("", record.getMessage()).strip())
 
+    def about(self, host: str) -> str:
+        """What was said last of a host, empty when nothing was."""
+        prefix = f"[{host}] "
+        said = [line.removeprefix(prefix) for line in self.lines if line.startswith(prefix)]
+        return said[-1] if said else ""
+
+
+@contextmanager
+def unheard() -> Iterator[None]:
+    """Warnings of operations, which are about a deploy, are not shown meanwhile."""
+    from pyinfra import logger
+
+    level = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        logger.setLevel(level)
+
 
 @contextmanager
 def session(

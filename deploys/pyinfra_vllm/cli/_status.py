@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from pyinfra_vllm import catalog
 from pyinfra_vllm.cli import _nodes, _plan
-from pyinfra_vllm.cli._session import session
+from pyinfra_vllm.cli._session import session, unheard
 from pyinfra_vllm.cluster import Gang
 from pyinfra_vllm.errors import UserError
 from pyinfra_vllm.gang_status import GangStatus, Status, recipe_of, status_of
@@ -30,12 +30,13 @@ def status(inventory: str, password: str | None = None) -> Status:
         name: query.model_copy(update={"deadline": _DEADLINE, "metrics": _BETWEEN})
         for name, query in queries.items()
     }
-    with session(inventory, list(queries), sudo=password) as (state, _):
+    with session(inventory, list(queries), sudo=password) as (state, notes):
         from pyinfra_vllm.facts import told
 
         listener = told.listen(state)
-        _nodes.ask(state, queries, found)
-        gangs = tuple(_gang(state, listener, gang, found) for gang in found.gangs)
+        _nodes.ask(state, notes, queries, found)
+        with unheard():
+            gangs = tuple(_gang(state, listener, gang, found) for gang in found.gangs)
     return Status(schema=1, gangs=gangs)
 
 

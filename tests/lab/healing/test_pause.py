@@ -8,7 +8,7 @@ import time
 import pytest
 
 from ..stub.gang import UNIT, Gang
-from ..test_status_and_logs import status
+from ..test_status_and_logs import document, run
 
 pytestmark = pytest.mark.lab
 
@@ -22,7 +22,7 @@ def test_pause_outlives_a_reboot_is_no_drift_and_ends_with_resume(gang: Gang) ->
         _wait_paused(gang)
         assert "new cables" in gang.status()["detail"] and "root@" in gang.status()["detail"]
         assert gang.look(1, "docker ps -q") == ""
-        looked = status(gang, 0)
+        looked = document(run(gang, "status", "--json"))
         assert looked["phase"] == "paused" and "new cables" in looked["paused"]
         assert [rank["drift"] for rank in looked["ranks"]] == [False] * 4, "a pause is no drift"
         gang.reboot(0)
