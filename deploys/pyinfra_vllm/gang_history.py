@@ -19,7 +19,7 @@ class Row:
     """``at``: Unix seconds. ``without``, ``engine``: seconds, None where nobody knows.
 
     ``ended``: "serving", "served" (and was replaced), "rolled back", "gave up", "replaced"
-    before it served, or "" while it is open.
+    before it served, "moved" (the head, and ``why`` says from where), or "" while it is open.
     """
 
     at: float
@@ -61,7 +61,7 @@ def told(events: Iterable[dict[str, Any]]) -> list[Row]:
     found: list[Row] = []
     recipes: dict[str, tuple[str, dict[str, Any]]] = {}
     for event in events:
-        if event["event"] == "asked" or not found or found[-1].switch != event["switch"]:
+        if event["event"] in ("asked", "moved") or not found or found[-1].switch != event["switch"]:
             if found:
                 _replaced(found[-1])
             found.append(_asked(event, recipes))
@@ -83,6 +83,11 @@ def _add(row: Row, event: dict[str, Any]) -> None:
     if event["event"] == "serving":
         row.ended = "serving"
         row.without, row.engine = event.get("without"), event.get("engine")
+    elif event["event"] == "moved":
+        row.kind, row.ended = "move", "moved"
+        row.why = f"the head was {event.get('from')}"
+        if not event.get("carried"):
+            row.why += ", which was not reached: what it had served is not known here"
     elif event["event"] in ("rolled back", "gave up"):
         row.ended, row.why = str(event["event"]), str(event.get("why") or "")
 
@@ -104,7 +109,8 @@ def table(found: list[Row]) -> list[str]:
 
 
 def _cells(row: Row) -> tuple[str, ...]:
-    ended = f"{row.ended}: {row.why}" if row.ended in ("rolled back", "gave up") else row.ended
+    says_why = row.ended in ("rolled back", "gave up", "moved")
+    ended = f"{row.ended}: {row.why}" if says_why else row.ended
     without = "" if row.without is None else f"{row.without:.0f} s"
     if row.without is not None and row.engine is not None:
         without += f" (engine {row.engine:.0f} s)"

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
+
+from pyinfra_vllm.agent import paths
 
 from .stub.gang import HERE, Gang
 
 pytestmark = pytest.mark.lab
 
 ORDER = str(HERE / "order.py")
+HISTORY = paths.history("main")
 ROOT = "/var/lib/pyinfra-vllm/main"
 RANK = "docker inspect -f '{{index .Config.Labels \"pyinfra-vllm.rank\"}}' vllm-main"
 
@@ -31,15 +35,27 @@ def heads(gang: Gang) -> list[int]:
     return [n for n in range(4) if gang.look(n, f"ls {ROOT}/wanted.json") != ""]
 
 
+def history(gang: Gang, machine: int) -> list[dict[str, Any]]:
+    """What a node knows as a head."""
+    return [json.loads(line) for line in gang.ask(machine, f"cat {HISTORY}").splitlines()]
+
+
 @pytest.mark.soak
 def test_ranks_move_with_the_old_head_stopped_or_known_to_be_dead(
     moving: Gang, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    before, starts = history(moving, 0), moving.status()["start"]
     monkeypatch.setenv("PYINFRA_VLLM_ORDER", "1,2,0,3")
     moving.apply("recipe.py", "recipe=stub-4x", inventory=ORDER)
     assert moving.complete(machine=1)
     assert [moving.ask(machine, RANK) for machine in (1, 2, 0, 3)] == ["0", "1", "2", "3"]
     assert heads(moving) == [1]
+    # The history goes on at the new head, and so do the numbers of starts.
+    known = [event for event in history(moving, 1) if event not in before]
+    assert len(history(moving, 1)) == len(before) + len(known)
+    assert [event["event"] for event in known] == ["moved", "asked", "serving"]
+    assert known[0]["from"].endswith("-0") and known[0]["carried"]
+    assert known[2]["start"] > starts and known[2]["without"] > 0
     assert json.loads(moving.ask(0, f"cat {ROOT}/gang.json"))["rank"] == 2
     again = moving.apply("recipe.py", "recipe=stub-4x", inventory=ORDER)
     assert "changed     nothing" in again
@@ -55,6 +71,9 @@ def test_ranks_move_with_the_old_head_stopped_or_known_to_be_dead(
     assert f"--data dead={address}" in refused
     moving.apply("recipe.py", "recipe=stub-2x", f"dead={address}", inventory=ORDER)
     assert moving.complete(machine=2)
+    assert [event for event in history(moving, 2) if event["event"] == "moved"][-1] == {
+        **history(moving, 2)[-3], "from": address, "carried": False,
+    }  # fmt: skip
     moving.power_on()
     # The old one is there again, and finds nobody.
     assert moving.look(0, "docker ps --quiet") == ""

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import Any
 
+from pyinfra_vllm.agent import switches
+from pyinfra_vllm.agent.history import Book, Death, History
+from pyinfra_vllm.carried_history import book, moved, texts
 from pyinfra_vllm.gang_history import Row, table, told
 
 A, B = "a" * 64, "b" * 64
@@ -50,3 +55,40 @@ def test_the_table_is_for_people() -> None:
     assert "me +changes" in lines[4]
     assert table([]) == ["nothing was asked for yet, or only by an older version"]
     assert Row(1.0, 1, A).document()["release"] == A
+
+
+def test_a_move_of_the_head_is_told_and_what_can_t_be_known_after_it() -> None:
+    rows = told([*EVENTS[:2], {**moved(2000.0, "spark-0", True)}, event("asked", 1, A)])
+    assert [(row.kind, row.ended) for row in rows] == [
+        ("deploy", "served"), ("move", "moved"), ("", ""),
+    ]  # fmt: skip
+    assert "moved: the head was spark-0" in table(rows)[2]
+    (row,) = told([moved(2000.0, "10.0.0.1", False)])
+    assert "10.0.0.1, which was not reached: what it had served is not known here" in row.why
+
+
+def lines(*events: dict[str, Any]) -> list[str]:
+    return [json.dumps({"schema": 1, **known}) for known in events]
+
+
+def test_the_new_head_has_both_histories_in_the_order_of_time() -> None:
+    theirs, note = lines(*EVENTS), moved(2000.0, "spark-0", True)
+    ours = lines(event("asked", -5, B))
+    newest, *older = switches.files("main")
+    (text,) = texts("main", ours, theirs, note).values()
+    assert text.splitlines() == [*ours, *theirs, *lines(note)]
+    again = texts("main", text.splitlines(), theirs, {**note, "at": 2001.0})
+    assert again == {newest: text}, "a deploy that was cut carries it once"
+    many = [json.dumps(event("asked", number, A, why="x" * 900)) for number in range(200)]
+    found = texts("main", [], many, note)
+    assert len(found) > 3 and list(found) == [newest, *older][: len(found)]
+    assert max(map(len, found.values())) <= switches.BYTES
+    assert "".join(reversed(found.values())).splitlines()[:200] == many
+
+
+def test_starts_and_time_without_service_are_counted_on(tmp_path: Path) -> None:
+    path = tmp_path / "starts.json"
+    Book(path).keep(History(number=7, serves=True, broken=True, deaths=(Death(1.0, A, 1, "x"),)))
+    path.write_text(str(book(path.read_text(), 2000.0)))
+    assert Book.open(path).history == History(number=7, down_since=2000.0)
+    assert book("", 1.0) is None and book("[]", 1.0) is None

@@ -14,6 +14,9 @@ seconds), ``switch``, ``release`` and ``event``:
     the head went back ``to`` another release, and ``why``
 ``gave up``
     the head stopped trying, and ``why``
+``moved``
+    written by the deploy that made this node the head: ``from`` which one, and whether what
+    that one knew was ``carried`` here; ``switch`` 0 and no ``release``
 
 A wish that another one followed was replaced.
 """
