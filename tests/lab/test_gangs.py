@@ -20,7 +20,12 @@ OURS = (
 )
 FOREIGN = (
     "docker run --detach --name chat-old --restart always --network host "
-    "vllm-stub:lab python3 -m http.server 8001"
+    "vllm-stub:lab python3 -m http.server 8001 --bind 127.0.0.2"
+)
+IN_UNIT = "systemd-run --quiet --unit chat python3 -m http.server 8001 --bind 127.0.0.3"
+IN_NONE = (
+    "setsid python3 -m http.server 8001 --bind 127.0.0.4 </dev/null >/dev/null 2>&1 & "
+    "sleep 1; pgrep -f 127[.]0[.]0[.]4"
 )
 POLICY = "docker inspect -f '{{.HostConfig.RestartPolicy.Name}} {{.State.Status}}' chat-old"
 NOT_OURS = "cd / && ls -d mnt/nas/hub/models--tiny-random--llama-tp4 var/tmp/engram-local/*"
@@ -31,7 +36,7 @@ def empty(gang: Gang) -> Iterator[Gang]:
     """The lab without a gang; the one of the other tests is back in the end."""
     gang.apply("teardown.py")
     yield gang
-    gang.look(2, "docker rm --force chat-old")
+    gang.look(2, "docker rm --force chat-old; systemctl stop chat; pkill -f 127[.]0[.]0[.]4")
     gang.apply("teardown.py", "gang=a", inventory=PAIRS)
     gang.apply("teardown.py", "gang=b", inventory=PAIRS)
     gang.deploy("stub-4x")
@@ -54,12 +59,18 @@ def test_two_gangs_come_up_with_one_command_and_one_goes_alone(empty: Gang) -> N
     assert "] Success" not in empty.apply("teardown.py"), "the second time changes nothing"
 
     both = "recipe=a:stub-2x,b:stub-2y"
-    empty.ask(2, FOREIGN)
+    for start in (FOREIGN, IN_UNIT):
+        empty.ask(2, start)
+    process = f"{empty.ask(2, IN_NONE)}@{empty.layout.machines[2].name}"
     refused = empty.fails("recipe.py", both, inventory=PAIRS)
     assert "port 8001 is taken by container chat-old" in refused
     assert "--data stop_foreign=chat-old" in refused
+    for name in ("chat.service", process):
+        assert f"--data stop_foreign={name}" in refused
     assert empty.ask(2, "docker ps --format '{{.Names}}'") == "chat-old"
-    empty.apply("recipe.py", both, "stop_foreign=chat-old", inventory=PAIRS)
+    foreign = f"stop_foreign=chat-old,chat.service,{process}"
+    stopped = empty.apply("recipe.py", both, foreign, inventory=PAIRS)
+    assert "chat.service is stopped; to have it back: systemd-run" in stopped
     assert empty.ask(2, POLICY) == "no exited"
     empty.ask(2, "docker rm chat-old")
     assert completion(empty, 0, 8000) and completion(empty, 2, 8001)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from pyinfra_vllm import preflight
+from pyinfra_vllm import foreign_names, preflight
 from pyinfra_vllm.node.collect.listeners import unit_of
 from pyinfra_vllm.node.models import Container, Process
 from pyinfra_vllm.node.state import NodeState
+from pyinfra_vllm.operations import foreign as operations
 from pyinfra_vllm.preflight.finding import Finding
 from unit import gb10
 from unit.gangs import sparks
@@ -60,6 +61,32 @@ def test_what_is_to_be_stopped_stops_no_deploy_and_nothing_else_is_excused() -> 
         assert several[check, "spark-0"].status == "warn"
         assert "right before the switch" in several[check, "spark-0"].limit
     assert several["engines", "spark-2"].remedy, "the other one is still to be stopped by hand"
+
+
+def test_a_process_in_no_unit_and_no_container_is_named_by_pid_and_node() -> None:
+    bare = {"pid": 4711, "command": ["python3", "-m", "sglang"], "user": "eve"}
+    gpu = {"pid": 4712, "type": "C", "name": "python3", "memory": 80 * GIB}
+    broken = [(1, "engines", [bare]), (1, "gpus", {"processes": [gpu]})]
+    known = {one.check: one for one in gb10.findings(*broken) if one.node == "spark-1"}
+    assert "--data stop_foreign=4711@spark-1" in known["engines"].remedy
+    assert "--data stop_foreign=4712@spark-1" in known["gpu-users"].remedy
+    assert foreign_names.process("4711@spark-1") == (4711, "spark-1")
+    assert not foreign_names.process("ollama.service") and foreign_names.of_process(0, "x") == ""
+
+
+def test_only_what_the_preflight_has_named_runs_under_a_name() -> None:
+    first, third = with_foreign()["spark-0"], with_foreign()["spark-2"]
+    assert operations._runs("chat-old", first, "spark-0")
+    assert operations._runs("ollama.service", third, "spark-2")
+    assert not operations._runs("ssh.service", third, "spark-2")
+    assert not operations._runs("7@spark-2", third, "spark-2"), "its unit would start it anew"
+    assert not operations._runs("9@spark-0", first, "spark-0"), "it is in a container"
+    document = gb10.document(1)
+    document["engines"]["value"] = [{"pid": 4711}]
+    bare = NodeState.model_validate(document)
+    assert operations._runs("4711@spark-1", bare, "spark-1")
+    assert not operations._runs("4711@spark-2", bare, "spark-1")
+    assert not operations._runs("4712@spark-1", bare, "spark-1")
 
 
 def test_a_name_that_nothing_has_is_an_error_that_says_what_there_is() -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Literal, Protocol
 
-from pyinfra_vllm import serving
+from pyinfra_vllm import foreign_names, serving
 from pyinfra_vllm.agent import paths
 from pyinfra_vllm.cluster import Gang, Node
 from pyinfra_vllm.image import Build
@@ -69,6 +69,8 @@ class Runs(Protocol):
     """A process of the node state."""
 
     @property
+    def pid(self) -> int: ...
+    @property
     def container_id(self) -> str | None: ...
     @property
     def unit(self) -> str | None: ...
@@ -83,7 +85,7 @@ class Subject:
     build: Build | None
     states: Mapping[str, NodeState]
     stops: tuple[str, ...] = ()
-    """Foreign containers and units that are stopped right before the switch, as asked for."""
+    """What of others is stopped right before the switch, as asked for, by its names."""
 
     @property
     def places(self) -> Iterator[Place]:
@@ -127,20 +129,31 @@ class Place:
                 return "" if one.ours else one.name
         return getattr(process, "container", None) or process.unit or ""
 
+    def name(self, process: Runs) -> str:
+        """What stops it: its owner, or the name of itself.
+
+        Empty for what is ours, and for what can't be named: it isn't seen, or docker, which
+        knows it, doesn't answer.
+        """
+        owner, comm = self.owner(process), getattr(process, "process", "")
+        if owner or process.container_id or comm == "docker-proxy":
+            return owner
+        return foreign_names.of_process(process.pid, self.node.name)
+
     def is_stopped(self, process: Runs) -> bool:
         """Whether it ends before the switch."""
-        return self.owner(process) in self.subject.stops
+        return self.name(process) in self.subject.stops
 
     @property
     def foreign(self) -> set[str]:
-        """Names of the containers and units of others that are in the way."""
+        """Names of what others run here that may be in the way."""
         processes: list[Runs] = [*self.state.engines.value_or(())]
         processes += self.state.listeners.value_or(())
         gpus = self.state.gpus.value_or(None)
-        processes += gpus.processes if gpus else ()
-        owners = {self.owner(process) for process in processes}
-        owners |= {one.name for one in self.state.containers.value_or(()) if not one.ours}
-        return owners - {"", paths.unit(self.subject.gang.name), self.container}
+        processes += [one for one in gpus.processes if one.computes] if gpus else []
+        names = {self.name(process) for process in processes}
+        names |= {one.name for one in self.state.containers.value_or(()) if not one.ours}
+        return names - {"", paths.unit(self.subject.gang.name), self.container}
 
     @property
     def api_port(self) -> int:
@@ -152,12 +165,10 @@ STOPPED = "it is stopped right before the switch, as asked for"
 
 def stop_it(place: Place, process: Runs, pid: int) -> str:
     """The remedy for a process of others: by the deploy where its owner has a name."""
-    owner = place.owner(process)
-    if not owner:
-        return f"stop it: sudo kill {pid}"
-    return (
-        f"stop it, or let the deploy stop it right before the switch: --data stop_foreign={owner}"
-    )
+    name = place.name(process)
+    if not name:
+        return f"stop it: sudo kill {pid}" if pid else "find out whose it is, and stop it"
+    return f"stop it, or let the deploy stop it right before the switch: --data stop_foreign={name}"
 
 
 Results = Iterable[Finding]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pyinfra_vllm.node.models import Gpus
 from pyinfra_vllm.preflight.finding import (
-    GIB,
     STOPPED,
     Place,
     Results,
@@ -15,8 +14,6 @@ from pyinfra_vllm.preflight.finding import (
     unknown,
     warn,
 )
-
-_FOREIGN_LIMIT = GIB
 
 
 def architecture(place: Place) -> Results:
@@ -110,14 +107,14 @@ def container_runtime(place: Place) -> Results:
 
 
 def gpu_users(place: Place) -> Results:
-    """A desktop (type G) is no harm; a foreign process that computes takes the engine's memory."""
+    """A foreign process that computes takes the engine's memory."""
     if not place.node.gpus:
         return
     own = place.state.container(place.container)
     found = False
     for process in place.state.gpus.required.processes:
         ours = own is not None and own.id and process.container_id == own.id
-        if process.type == "G" or ours or (process.memory or 0) <= _FOREIGN_LIMIT:
+        if ours or not process.computes:
             continue
         found = True
         owner = place.owner(process)

@@ -27,7 +27,7 @@ def stop_foreign(subject: Subject) -> Results:
     missing = [name for name in subject.stops if name not in there]
     if there and missing:
         yield fail(
-            f"stop_foreign={','.join(missing)}: there is no such container or unit of others",
+            f"stop_foreign={','.join(missing)}: nothing of others has that name",
             "", f"what is in the way: {', '.join(sorted(there))}",
         )  # fmt: skip
     elif subject.stops:

@@ -14,6 +14,10 @@ class Gpu(Model):
     memory_used: int | None = None
 
 
+_HARMLESS = 1 << 30
+"""Bytes."""
+
+
 class GpuProcess(Model):
     """``type`` is C (compute), G (graphics) or C+G."""
 
@@ -24,6 +28,11 @@ class GpuProcess(Model):
     user: str = ""
     container_id: str | None = None
     unit: str | None = None
+
+    @property
+    def computes(self) -> bool:
+        """Whether it takes the engine's memory: a desktop (type G) is no harm, nor is 1 GiB."""
+        return self.type != "G" and (self.memory or 0) > _HARMLESS
 
 
 class Gpus(Model):
