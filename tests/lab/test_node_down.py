@@ -149,12 +149,43 @@ server.shell(name="Wait", commands="sleep 600")
 """
 
 
-def test_a_command_that_prints_nothing_ends_when_its_node_is_gone(own: Lab, tmp_path: Path) -> None:
+def _through_the_head(lab: Lab, folder: Path) -> str:
+    """An inventory of the lost node alone, reached by way of the head."""
+    config, inventory = folder / "ssh_config", folder / "jump.py"
+    text = f"Host *\n  IdentityFile {lab.layout.key}\n  User root\n"
+    text += f"  UserKnownHostsFile {lab.layout.known_hosts}\n"
+    text += f"Host door\n  HostName {lab.machines[0].address}\n"
+    node = lab.machines[LOST]
+    text += f"Host {node.name}\n  HostName {node.address}\n  ProxyJump door\n"
+    config.write_text(text)
+    data = {"ssh_config_file": str(config), "ssh_known_hosts_file": str(lab.layout.known_hosts)}
+    inventory.write_text(f"nodes = [({node.name!r}, {data!r})]\n")
+    return str(inventory)
+
+
+def _silence(name: str) -> None:
+    """Nothing of the node comes through any more, not even that its connections are closed."""
+    subprocess.run(["ip", "link", "set", f"vb-{name}", "down"], check=True)
+
+
+@pytest.mark.parametrize(
+    ("by_way_of", "silent"),
+    [
+        pytest.param("nobody", False, id="killed"),
+        pytest.param("nobody", True, id="silent", marks=pytest.mark.soak),
+        pytest.param("a jump host", True, id="silent behind a jump host", marks=pytest.mark.soak),
+    ],
+)
+def test_a_command_that_prints_nothing_ends_when_its_node_is_gone(
+    own: Lab, tmp_path: Path, by_way_of: str, silent: bool
+) -> None:
     deploy = tmp_path / "wait.py"
     deploy.write_text(WAITS)
+    own.ask(LOST, "pkill -x sleep; true")  # of a run before
     node = own.machines[LOST]
+    inventory = _through_the_head(own, tmp_path) if by_way_of != "nobody" else "inventory/lab.py"
     process = subprocess.Popen(
-        [PYINFRA, "-y", "--limit", node.name, "inventory/lab.py", str(deploy)],
+        [PYINFRA, "-y", "--limit", node.name, inventory, str(deploy)],
         cwd=ROOT,
         env={**os.environ, "PYINFRA_VLLM_LAB": own.name, "PYINFRA_PROGRESS": "off"},
         stdin=subprocess.DEVNULL,
@@ -164,10 +195,14 @@ def test_a_command_that_prints_nothing_ends_when_its_node_is_gone(own: Lab, tmp_
     )
     try:
         own.ask(LOST, "until pgrep -x sleep >/dev/null; do sleep 0.2; done")
-        control.kill(own.name, str(LOST))
+        if silent:
+            _silence(node.name)
+        else:
+            control.kill(own.name, str(LOST))
         output = process.communicate(timeout=2 * reach.SILENT)[0]
         assert process.returncode == 1, output
         assert "Traceback" not in output, output
     finally:
         process.kill()
+        subprocess.run(["ip", "link", "set", f"vb-{node.name}", "up"], check=False)
         commands.up(own.name, with_images=False)

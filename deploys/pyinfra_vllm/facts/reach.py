@@ -8,7 +8,8 @@ from contextlib import suppress
 from functools import partial
 from typing import Any
 
-from paramiko import SSHException
+import gevent
+from paramiko import SSHException, Transport
 from pyinfra.api import Host, State
 from pyinfra.api.arguments import CONNECTOR_ARGUMENT_KEYS, pop_global_arguments
 
@@ -37,9 +38,12 @@ def connector_arguments(state: State, host: Host, asking: Host) -> dict[str, Any
 SILENT = 50
 """Seconds without an answer after which a node counts as lost, whatever it is doing for us."""
 
+_ANSWER = 30
+"""Seconds of these that an answer may take."""
+
 _KEEP_ALIVE = {
-    "TCP_KEEPIDLE": SILENT - 30,
-    "TCP_KEEPINTVL": 10,
+    "TCP_KEEPIDLE": SILENT - _ANSWER,
+    "TCP_KEEPINTVL": _ANSWER // 3,
     "TCP_KEEPCNT": 3,
     "TCP_USER_TIMEOUT": SILENT * 1000,
 }
@@ -47,23 +51,38 @@ _KEEP_ALIVE = {
 
 
 def notice_loss(host: Host) -> None:
-    """Let the connection end when its node is gone: a command that prints nothing would hang.
-
-    A host behind a jump host isn't watched: its connection is a part of another one.
-    """
+    """Let the connection end when its node is gone: a command that prints nothing would hang."""
     client = getattr(host.connector, "client", None)
     transport = client.get_transport() if client else None
     if transport is None:
         return
-    if "get_exception" not in vars(transport):
-        transport.get_exception = partial(_reason, transport.get_exception)
-    if not isinstance(transport.sock, socket.socket):
-        return
+    if "get_exception" in vars(transport):
+        return  # seen before
+    transport.get_exception = partial(_reason, transport.get_exception)
+    if isinstance(transport.sock, socket.socket):
+        _let_tcp_watch(transport.sock)
+    else:
+        # Through a jump host, whose own connection lives on.
+        gevent.spawn(_watch, transport)
+
+
+def _let_tcp_watch(connection: socket.socket) -> None:
     with suppress(OSError):  # it is closed: the next command says so
-        transport.sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         for name, value in _KEEP_ALIVE.items():
             if hasattr(socket, name):
-                transport.sock.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
+                connection.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
+
+
+def _watch(transport: Transport) -> None:
+    """As ServerAliveInterval of ssh_config(5): any answer will do, that of a refusal too."""
+    while transport.is_active():
+        gevent.sleep(SILENT - _ANSWER)
+        asked = gevent.spawn(transport.global_request, "keepalive@openssh.com")
+        gevent.joinall([asked], timeout=_ANSWER)
+        if not asked.ready():
+            transport.close()
+            asked.kill()
 
 
 def _reason(of_transport: Callable[[], Exception | None]) -> Exception | None:
