@@ -74,7 +74,7 @@ def _late_at_boot(gang: Gang) -> None:
 def _nas_away_at_start(gang: Gang) -> None:
     gang.ask(1, "mkdir -p /mnt/kept && mount --bind /mnt/nas /mnt/kept && umount -l /mnt/nas")
     gang.kill_engine(1)
-    _waits_for(gang, "/mnt/nas")
+    _waits_for(gang, "/mnt/nas", 600 * gang.pace + 30)  # a back-off comes first
     gang.ask(1, "mount --bind /mnt/kept /mnt/nas && umount -l /mnt/kept")
 
 
