@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+import engram_checkpoints as checkpoints
 from pyinfra_vllm.agent import paths
 
+from .releases.changing import STUB
 from .stub.gang import HERE, Gang
 
 pytestmark = pytest.mark.lab
 
 ORDER = str(HERE / "order.py")
 HISTORY = paths.history("main")
+COPIES = f"{paths.ENGRAM_ROOT}/engram"
 ROOT = "/var/lib/pyinfra-vllm/main"
 RANK = "docker inspect -f '{{index .Config.Labels \"pyinfra-vllm.rank\"}}' vllm-main"
 
@@ -78,3 +83,44 @@ def test_ranks_move_with_the_old_head_stopped_or_known_to_be_dead(
     # The old one is there again, and finds nobody.
     assert moving.look(0, "docker ps --quiet") == ""
     assert moving.complete(machine=2)
+
+
+@pytest.fixture
+def engram(moving: Gang, tmp_path: Path) -> Iterator[str]:
+    """``recipe=…`` of the stub engine with a model that has Engram tables, copied on every node."""
+    hub = moving.layout.nas / "hub"
+    checkpoints.lay(hub)
+    lines = [f'model = "{checkpoints.REPO}"', "[composed_model]", 'mount = "/model"']
+    lines += ["[[composed_model.sources]]", f'repo = "{checkpoints.REPO}"']
+    for name in checkpoints.SHARDS[2:]:
+        lines += ["[[composed_model.local_files]]", f'host = "{COPIES}/{name}"']
+    head, _, rest = STUB.read_text().partition("[env]")
+    head = "".join(line for line in head.splitlines(True) if not line.startswith("model ="))
+    env = rest.partition("\n#")[0]
+    path = tmp_path / "stub-engram-4x" / "recipe.toml"
+    path.parent.mkdir()
+    path.write_text("\n".join([head, lines[0], f"[env]{env}", *lines[1:]]) + "\n")
+    yield f"recipe={path}"
+    moving.power_on()
+    moving.deploy("stub-4x")
+    moving.each(f"rm -rf {COPIES}")
+    shutil.rmtree(hub / f"models--{checkpoints.REPO.replace('/', '--')}")
+
+
+@pytest.mark.soak
+def test_a_move_is_refused_where_the_engram_copies_are_another_rank_s(
+    moving: Gang, engram: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    moving.apply("engram.py", engram)
+    moving.apply("recipe.py", engram)
+    start = moving.wait_serving(-1, 60)["start"]
+    monkeypatch.setenv("PYINFRA_VLLM_ORDER", "1,0,2,3")
+    refused = moving.fails("recipe.py", engram, inventory=ORDER)
+    assert "rows that rank 0 of 4 reads from layers.1.engram.embed.weight" in refused
+    assert "it has the rows of rank 1" in refused and "deploys/engram.py" in refused
+    assert moving.status()["start"] == start and moving.complete()
+    assert [moving.ask(machine, RANK) for machine in range(4)] == ["0", "1", "2", "3"]
+    moving.apply("engram.py", engram, inventory=ORDER)
+    moving.apply("recipe.py", engram, inventory=ORDER)
+    assert moving.complete(machine=1)
+    assert moving.ask(1, RANK) == "0" and heads(moving) == [1]
