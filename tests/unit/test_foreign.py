@@ -38,9 +38,10 @@ def with_foreign() -> dict[str, NodeState]:
     }
 
 
-def found(*stops: str) -> dict[tuple[str, str], Finding]:
+def found(*stops: str, alone: bool = True) -> dict[tuple[str, str], Finding]:
     """What isn't fine, by check and node."""
-    findings = preflight.findings(gb10.RECIPE, sparks(4), gb10.build(), with_foreign(), stops)
+    recipe, build = gb10.RECIPE, gb10.build()
+    findings = preflight.findings(recipe, sparks(4), build, with_foreign(), stops, alone)
     return {(f.check, f.node): f for f in findings if f.status != "ok"}
 
 
@@ -94,6 +95,8 @@ def test_a_name_that_nothing_has_is_an_error_that_says_what_there_is() -> None:
     assert wrong.status == "fail"
     assert "chat-old, ollama.service" in wrong.remedy
     assert found()["memory", "spark-0"].status == "fail"
+    known = found("chat-old", "of-gang-b", alone=False)["stop-foreign", ""]
+    assert known.status == "warn" and "of-gang-b" in known.measured
 
 
 def test_after_the_takeover_the_same_command_finds_nothing_wrong() -> None:

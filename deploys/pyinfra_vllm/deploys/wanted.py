@@ -127,7 +127,8 @@ def _compute(state: State, inventory: Members, recipe: object, gang_name: str) -
     build = _build_of(found)
     gang, states = _look_at(state, gang, found.recipe, build)
     stops = _stops(inventory.nodes[gang.head.name].get("stop_foreign"))
-    findings = preflight.findings(found.recipe, gang, build, states, stops)
+    alone = len(inventory.names) == 1
+    findings = preflight.findings(found.recipe, gang, build, states, stops, alone)
     told.found(state.inventory.state, gang.name, findings)
     refuse_findings(findings)
     refuse_arguments(found, build)

@@ -41,14 +41,16 @@ def findings(
     build: Build | None,
     states: Mapping[str, NodeState],
     stops: tuple[str, ...] = (),
+    alone: bool = True,
 ) -> list[Finding]:
     """What every check found, node by node in rank order, then for the gang.
 
     ``states`` are those of the nodes that answered. ``stops``: containers and units of others
-    that are stopped right before the switch; that they are in the way stops nothing.
+    that are stopped right before the switch; that they are in the way stops nothing. ``alone``:
+    the inventory has no other gang, whose they could be.
     """
     read = {name: state for name, state in states.items() if not state.assumed}
-    subject = Subject(recipe, gang, build, read, stops)
+    subject = Subject(recipe, gang, build, read, stops, alone)
     found = [_NOT_READ.at(name) for name in states if name not in read]
     found += [finding for place in subject.places for finding in _on_node(place)]
     if read and not any(finding.check in _FIRST and finding.status == "fail" for finding in found):

@@ -86,6 +86,8 @@ class Subject:
     states: Mapping[str, NodeState]
     stops: tuple[str, ...] = ()
     """What of others is stopped right before the switch, as asked for, by its names."""
+    alone: bool = True
+    """Whether the inventory has no other gang."""
 
     @property
     def places(self) -> Iterator[Place]:

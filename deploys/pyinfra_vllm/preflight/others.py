@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pyinfra_vllm.agent import paths
-from pyinfra_vllm.preflight.finding import Place, Results, Subject, fail, ok
+from pyinfra_vllm.preflight.finding import Place, Results, Subject, fail, ok, warn
 
 
 def other_gangs(place: Place) -> Results:
@@ -26,7 +26,7 @@ def stop_foreign(subject: Subject) -> Results:
     there = {name for place in subject.places for name in place.foreign}
     missing = [name for name in subject.stops if name not in there]
     if there and missing:
-        yield fail(
+        yield (fail if subject.alone else warn)(
             f"stop_foreign={','.join(missing)}: nothing of others has that name",
             "", f"what is in the way: {', '.join(sorted(there))}",
         )  # fmt: skip

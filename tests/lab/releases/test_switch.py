@@ -21,6 +21,9 @@ from .changing import begin, events, served, serving, unlock, variant, wanted
 
 pytestmark = pytest.mark.lab
 
+ALERTS = "/root/alerts"
+ALERT = f'echo "$PYINFRA_VLLM_EVENT: $PYINFRA_VLLM_MESSAGE" >> {ALERTS}'
+
 
 @pytest.fixture(scope="module")
 def old(gang: Gang) -> Iterator[str]:
@@ -83,7 +86,9 @@ def test_words_for_people_restart_nothing(gang: Gang, old: str, recipes: Path) -
 def test_release_whose_engine_dies_twice_is_taken_back_and_the_deploy_says_why(
     gang: Gang, old: str, recipes: Path
 ) -> None:
-    output = gang.fails("recipe.py", variant(recipes, "stub-dies-4x", STUB_EXIT="2"))
+    gang.ask(0, f"rm -f {ALERTS}")
+    dies = variant(recipes, "stub-dies-4x", STUB_EXIT="2")
+    output = gang.fails("recipe.py", dies, f"vllm_alert={ALERT}")
     assert "rank 2 is the first whose engine died" in output
     assert "stub engine, rank 2: told to exit" in output
     assert f"the head goes back to {old[:12]}: 2 engines died" in output
@@ -96,6 +101,8 @@ def test_release_whose_engine_dies_twice_is_taken_back_and_the_deploy_says_why(
         ("asked", "deploy"), ("rolled back", None), ("asked", "back"), ("serving", None)
     ]  # fmt: skip
     assert "told to exit" in gang.ask(2, f"cat {paths.evidence('main')}/*")
+    rolled_back = f"grep -c '^rolled back: rolled back from .*: 2 engines died' {ALERTS}"
+    assert gang.ask(0, rolled_back) == "1", "a person hears of it, once"
 
 
 def test_silent_start_is_taken_back_in_time_with_the_controller_gone(
