@@ -29,35 +29,35 @@ def expected_outage(head: NodeState, release: str) -> Outage | None:
     None where none has come to serve and the start that goes on hasn't either.
     """
     past = head.past.value_or(None)
-    switches = [one for one in (past.switches if past else ()) if _cost(one) is not None]
+    switches = past.switches if past else ()
     same = [one for one in switches if one.release == release]
-    if same:
-        return _of(same, "to this release")
-    if switches:
-        return _of(switches, "to other releases")
+    known = _of(same, "to this release") or _of(switches, "to other releases")
     status = _status(head)
-    if status is None or status.phase != "serving" or status.engine_started is None:
-        return None
+    if known or status is None or status.phase != "serving" or status.engine_started is None:
+        return known
     return Outage(seconds=status.since - status.engine_started, source="the last start")
 
 
-def _of(switches: Sequence[Switch], which: str) -> Outage:
-    last = switches[-_LAST:]
-    seconds = median(cost for one in last if (cost := _cost(one)) is not None)
-    what = f"last {len(last)} switches" if len(last) > 1 else "last switch"
-    return Outage(seconds=seconds, source=f"the {what} {which}")
+def _of(switches: Sequence[Switch], which: str) -> Outage | None:
+    """The median of the last ones; where no service was replaced, the engine's start is known."""
+    without = [one.without for one in switches if one.without is not None and _is_its_own(one)]
+    engines = [one.engine for one in switches if one.engine is not None]
+    last = (without or engines)[-_LAST:]
+    if not last:
+        return None
+    what = f"the last {len(last)} switches" if len(last) > 1 else "the last switch"
+    start = "" if without else "the engine's start in "
+    return Outage(seconds=median(last), source=f"{start}{what} {which}")
 
 
-def _cost(switch: Switch) -> float | None:
-    """Seconds without service of a switch.
+def _is_its_own(switch: Switch) -> bool:
+    """Whether the time without service is that of the switch.
 
-    A gang that was paused or broken for long before it was served long without: then only the
-    start of the engine tells what a switch takes.
+    A gang that was paused or broken for long before it was served long without.
     """
-    engine, without = switch.engine, switch.without
-    if engine is None or without is None:
-        return engine if without is None else without
-    return without if without <= 2 * engine + 60 else engine
+    if switch.without is None or switch.engine is None:
+        return True
+    return switch.without <= 2 * switch.engine + 60
 
 
 def _status(head: NodeState) -> AgentStatus | None:

@@ -110,7 +110,7 @@ class Plan(_Model):
         if not changes:
             said = "nothing to do"
         errors = sum(bool(gang.error) for gang in self.gangs)
-        refused = ["a deploy refuses (see above)"] * bool(errors)
+        refused = ["a deploy refuses"] * bool(errors)
         unknown = [f"unknown: {', '.join(self.unknown)}"] * bool(self.unknown)
         limit = [f"nothing was looked for beyond --limit {','.join(self.limit)}"] * bool(self.limit)
         if (refused or unknown) and not changes:

@@ -121,14 +121,15 @@ def test_logs_show_what_failed_and_take_no_asked_end_for_a_failure(gang: Gang) -
     after = gang.wait_serving(failed, gang.start)["start"]
     gang.ask(0, f"systemctl restart {UNIT}")
     gang.wait_serving(after, gang.start)
-    first, whole, two, wrong = together(
+    first, whole, two, wrong, never = together(
         gang,
         "logs --first-failure",
         f"logs --since '{began}'",
         "logs --rank 1 --rank 2 -n 3",
         "logs --rank 9",
+        "logs --since never",
     )
-    assert [done.returncode for done in (first, whole, two, wrong)] == [0, 0, 0, 1]
+    assert [done.returncode for done in (first, whole, two, wrong, never)] == [0, 0, 0, 1, 1]
     head = first.stdout.splitlines()[0]
     assert head.startswith(f"start {failed} ended ")
     assert f"; rank 2 ({gang.layout.machines[2].name}) went first" in head
@@ -138,6 +139,7 @@ def test_logs_show_what_failed_and_take_no_asked_end_for_a_failure(gang: Gang) -
     assert f" rank 0 | start {after}: " in whole.stdout
     assert ranks(two) == {1, 2} and len(two.stdout.splitlines()) == 6
     assert "--rank 9: gang main has no such rank; it has 0, 1, 2, 3" in wrong.stderr
+    assert "Failed to parse timestamp: never" in never.stderr
 
 
 def _seconds(lines: list[str]) -> list[float]:

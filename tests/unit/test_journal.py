@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+from typing import Any, cast
 
 import pytest
+from paramiko import SSHException
+from pyinfra.connectors.util import CommandOutput, OutputLine
 
 from pyinfra_vllm import journal
 from pyinfra_vllm.cli import _logs
 from pyinfra_vllm.errors import UserError
+from pyinfra_vllm.facts import reach
 
 
 def line(at: float, message: object) -> str:
@@ -76,3 +80,26 @@ def test_a_wrong_rank_or_gang_is_told_which_there_are() -> None:
         _logs.members(data, "i.py", "main", [0, 9])
     with pytest.raises(UserError, match="there is no gang y; it has main, x"):
         _logs.members(data, "i.py", "y", None)
+
+
+class _Host:
+    """A host whose command ends as it is told to."""
+
+    def __init__(self, name: str, end: Exception | None = None) -> None:
+        self.name, self._end = name, end
+
+    def run_shell_command(self, *_: object, **__: object) -> tuple[bool, CommandOutput]:
+        if self._end:
+            raise self._end
+        return True, CommandOutput([OutputLine("stdout", line(1, "said"))])
+
+
+def test_a_node_that_goes_silent_is_named_and_the_others_are_shown(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(reach, "connector_arguments", lambda *_: {})
+    hosts = {0: _Host("a"), 1: _Host("b", TimeoutError()), 2: _Host("c", SSHException("gone"))}
+    found = _logs.Ranks(cast(Any, None), "main", cast(Any, hosts), [])
+    assert [entry.rank for entry in found.entries("journalctl")] == [0]
+    assert found.silent == ["b", "c"]
+    assert capsys.readouterr().err == "b: no answer in 30 s\nc: gone\n"

@@ -34,12 +34,14 @@ def head(*switches: tuple[str, float | None, float | None], **status: Any) -> No
             "the last 3 switches to this release",
         ),
         (head((OLD, 40, 50), (OLD, 40, 60)), 55, "the last 2 switches to other releases"),
-        (head((NEW, 60, None)), 60, "the last switch to this release"),
-        (head((NEW, 60, 10_800)), 60, "the last switch to this release"),
+        (head((NEW, 60, None)), 60, "the engine's start in the last switch to this release"),
+        (head((NEW, 60, 10_800)), 60, "the engine's start in the last switch to this release"),
+        (head((NEW, 60, 75), (NEW, 60, 10_800)), 75, "the last switch to this release"),
         (head((NEW, None, None), (OLD, 40, 50)), 50, "the last switch to other releases"),
         (head(), 40, "the last start"),
     ],
     ids=["own before others", "the median of three", "others", "the first one", "long paused",
+         "long paused once",
          "one without figures", "no switch is known"],
 )  # fmt: skip
 def test_the_switches_of_this_head_say_what_the_next_one_takes(

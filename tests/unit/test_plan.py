@@ -34,7 +34,7 @@ def plan(*changes: Change, unknown: dict[str, str] | None = None, **gang: Any) -
         (plan(change("release.staged")), 2, "1 change on 1 node"),
         (plan(unknown={"n3": "off"}), 1, "unknown: n3"),
         (plan(change(), unknown={"n3": "off"}), 1, "1 change on 1 node; unknown: n3"),
-        (plan(error="no"), 1, "a deploy refuses (see above)"),
+        (plan(error="no"), 1, "a deploy refuses"),
         (Plan(schema=1, inventory="i.py", recipe="r"), 1, "nothing to do"),
     ],
 )

@@ -16,6 +16,7 @@ from pyinfra_vllm.gangs import gang_name
 
 if TYPE_CHECKING:
     from pyinfra.api import Host, State
+    from pyinfra.connectors.util import CommandOutput
 
 _SECONDS = 30
 
@@ -27,7 +28,7 @@ class Ranks:
     state: State
     gang: str
     hosts: dict[int, Host]
-    silent: tuple[str, ...]
+    silent: list[str]
 
     def entries(self, command: str) -> list[journal.Entry]:
         """What ``command`` prints everywhere, by time."""
@@ -49,23 +50,41 @@ class Ranks:
         gevent.joinall(jobs)
 
     def _run(self, command: str) -> dict[int, list[str]]:
+        """Lines by rank. Of a node that doesn't answer none, and the reason is shown."""
         import gevent
 
-        jobs = {
-            rank: gevent.spawn(self._ask, host, command, False) for rank, host in self.hosts.items()
-        }
+        jobs = {rank: gevent.spawn(self._try, host, command) for rank, host in self.hosts.items()}
         gevent.joinall(list(jobs.values()))
-        return {rank: job.get() for rank, job in jobs.items()}
+        found = {}
+        for rank, job in jobs.items():
+            lines, why = job.get()
+            found[rank] = lines
+            if why:
+                self.silent.append(self.hosts[rank].name)
+                print(f"{self.hosts[rank].name}: {why}", file=sys.stderr)
+        return found
 
-    def _ask(self, host: Host, command: str, shown: bool) -> list[str]:
+    def _try(self, host: Host, command: str) -> tuple[list[str], str]:
+        """Lines, and what went wrong."""
+        from paramiko import SSHException
+
+        try:
+            ok, output = self._ask(host, command, False)
+        except TimeoutError:
+            return [], f"no answer in {_SECONDS} s"
+        except (OSError, EOFError, SSHException) as error:
+            return [], str(error) or "the node has closed the connection"
+        why = "" if ok else next(iter(output.stderr_lines[-1:]), "the command failed")
+        return list(output.stdout_lines), why
+
+    def _ask(self, host: Host, command: str, shown: bool) -> tuple[bool, CommandOutput]:
         from pyinfra.api import StringCommand
 
         from pyinfra_vllm.facts.reach import connector_arguments
 
         arguments = connector_arguments(self.state, host, host)
         arguments.update({"_timeout": None if shown else _SECONDS})
-        _, output = host.run_shell_command(StringCommand(command), print_output=shown, **arguments)
-        return list(output.stdout_lines)
+        return host.run_shell_command(StringCommand(command), print_output=shown, **arguments)
 
 
 def members(
@@ -95,7 +114,7 @@ def ranks(
     named = members(_inventory.hosts(inventory), inventory, gang, wanted)
     with session(inventory, list(named), sudo=sudo) as (state, _):
         reached = {named[host.name]: host for host in state.inventory if host.connected}
-        silent = tuple(name for name in named if named[name] not in reached)
+        silent = [name for name in named if named[name] not in reached]
         if silent:
             print(f"no answer: {', '.join(silent)}", file=sys.stderr)
         yield Ranks(state, gang, dict(sorted(reached.items())), silent)
