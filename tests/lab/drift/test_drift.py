@@ -188,12 +188,13 @@ def test_an_apply_does_what_the_plan_said_from_any_wrong_state(serving: Gang) ->
         repair(serving, QUIET, where)
 
 
-def test_ten_plans_in_a_row_of_a_gang_under_load_find_nothing(serving: Gang) -> None:
+@pytest.mark.parametrize("plans", [10, pytest.param(50, marks=pytest.mark.soak)])
+def test_plans_in_a_row_of_a_gang_under_load_find_nothing(serving: Gang, plans: int) -> None:
     busy = subprocess.Popen(
         [sys.executable, "-c", _LOAD, serving.layout.machines[0].address], cwd=ROOT
     )
     try:
-        for _ in range(int(os.environ.get("PYINFRA_VLLM_PLANS", "10"))):
+        for _ in range(plans):
             plan(serving, 0)
         assert busy.poll() is None
     finally:
@@ -202,10 +203,12 @@ def test_ten_plans_in_a_row_of_a_gang_under_load_find_nothing(serving: Gang) -> 
 
 
 _LOAD = """
-import json, sys, urllib.request
+import json, sys, time, urllib.request
 body = json.dumps({"model": "tiny", "prompt": "x", "max_tokens": 16}).encode()
 while True:
     request = urllib.request.Request(f"http://{sys.argv[1]}:8000/v1/completions", body,
                                      {"Content-Type": "application/json"})
     urllib.request.urlopen(request, timeout=60).read()
+    time.sleep(0.05)
 """
+"""Request after request, with what is left of the processors for those who look."""
