@@ -61,12 +61,16 @@ def size(text: str) -> int:
 def differences(wanted: Options, found: Options) -> Iterator[str]:
     """One line for each value that is there or missing.
 
-    What the release leaves to docker, the size of ``/dev/shm``, is nobody's difference.
+    What the release leaves to docker, whose daemon may have defaults of its own, is no
+    difference: the size of ``/dev/shm``, and limits that the release doesn't name.
     """
     for name in sorted({*wanted, *found}):
-        if name == "--shm-size" and name not in wanted:
-            continue
         there, said = set(found.get(name, ())), set(wanted.get(name, ()))
+        if name == "--ulimit":
+            limits = {value.partition("=")[0] for value in said}
+            there = {value for value in there if value.partition("=")[0] in limits}
+        if name == "--shm-size" and not said:
+            continue
         yield from (f"container has {name} {_short(value)}" for value in sorted(there - said))
         yield from (f"container lacks {name} {_short(value)}" for value in sorted(said - there))
 

@@ -66,9 +66,11 @@ def test_a_dead_nas_and_a_hung_docker_are_named_and_hide_nothing_else(gang: Gang
     _, before = serving(gang)
     nodes = [machine.name for machine in gang.layout.machines]
     with dead.nas(gang, 1), dead.dockerd(gang, 2):
-        looked, shown, lines = together(gang, "status --json", "status", "logs --lines 20")
+        looked, shown, lines, planned = together(
+            gang, "status --json", "status", "logs --lines 20", "plan stub-4x"
+        )
     found, text = document(looked), shown.stdout
-    assert [done.returncode for done in (looked, shown, lines)] == [0, 0, 0]
+    assert [done.returncode for done in (looked, shown, lines, planned)] == [0, 0, 0, 1]
     assert ranks(lines) == {0, 1, 2, 3}
     assert (found["phase"], found["start"], found["recipe"]) == ("serving", before, "stub-4x")
     assert [rank["phase"] for rank in found["ranks"]] == ["serving"] * 4
@@ -80,6 +82,7 @@ def test_a_dead_nas_and_a_hung_docker_are_named_and_hide_nothing_else(gang: Gang
     assert found["drift_unknown"] and {rank["drift"] for rank in found["ranks"]} == {None}
     assert f"{nodes[2]}: containers can't be read: dockerd: no answer in 5 s" in text
     assert "drift is not known: " in text
+    assert "dockerd: no answer in 10 s" in planned.stdout, "never taken for nothing to do"
     assert gang.status()["start"] == before, "looking has harmed nobody"
 
 

@@ -92,6 +92,11 @@ def test_the_last_word_counts_where_docker_takes_one() -> None:
     assert found["--cap-add"] == ["IPC_LOCK", "SYS_NICE"]
 
 
+def test_a_limit_of_the_daemons_own_is_no_difference() -> None:
+    own = {"Name": "nproc", "Soft": 4096, "Hard": 8192}
+    assert differs(Ulimits=[*KEPT["Ulimits"], own]) == []
+
+
 def test_a_size_that_the_release_leaves_to_docker_is_no_difference() -> None:
     words = tuple(word for word in WORDS if word not in ("--shm-size", "32gb"))
     assert list(differences(told(words, SECCOMP), options(KEPT))) == []
