@@ -104,14 +104,14 @@ def test_our_images_go_with_the_gang_when_that_is_asked_for(gang: Gang) -> None:
     """Those of others, the Hugging Face cache and the Engram copies stay."""
     built = f"docker images --quiet --filter label={paths.LABEL_BUILD}"
     others = f"docker images --quiet | grep -vxF -e none $({built} | sed 's/^/-e /')"
-    before = [(gang.ask(rank, others), gang.ask(rank, NOT_OURS)) for rank in range(4)]
+    before = [(gang.look(rank, others), gang.ask(rank, NOT_OURS)) for rank in range(4)]
     assert all(gang.ask(rank, built) for rank in range(4))
     try:
         gang.apply("teardown.py", "images=true")
         assert [gang.look(rank, built) for rank in range(4)] == [""] * 4
         assert [gang.look(rank, OURS) for rank in range(4)] == [""] * 4
         assert [gang.look(rank, "ls -d /var/cache/pyinfra-vllm") for rank in range(4)] == [""] * 4
-        after = [(gang.ask(rank, others), gang.ask(rank, NOT_OURS)) for rank in range(4)]
+        after = [(gang.look(rank, others), gang.ask(rank, NOT_OURS)) for rank in range(4)]
         assert after == before
         again = gang.apply("teardown.py", "images=true")
         assert "] Success" not in again, "the second time changes nothing"

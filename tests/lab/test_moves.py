@@ -117,7 +117,7 @@ def test_a_move_is_refused_where_the_engram_copies_are_another_rank_s(
     monkeypatch.setenv("PYINFRA_VLLM_ORDER", "1,0,2,3")
     refused = moving.fails("recipe.py", engram, inventory=ORDER)
     assert "rows that rank 0 of 4 reads from layers.1.engram.embed.weight" in refused
-    assert "it has the rows of rank 1" in refused and "deploys/engram.py" in refused
+    assert "it is the copy of rank 1 of 4" in refused and "deploys/engram.py" in refused
     assert moving.status()["start"] == start and moving.complete()
     assert [moving.ask(machine, RANK) for machine in range(4)] == ["0", "1", "2", "3"]
     moving.apply("engram.py", engram, inventory=ORDER)

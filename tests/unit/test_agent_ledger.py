@@ -197,10 +197,11 @@ def test_people_are_told_once_that_the_head_went_back(head: Head) -> None:
     head.look()
     assert head.ledger.alert() is None
     head.look(61)
-    head.look()
     kind, message = head.ledger.alert() or ("", "")
     assert kind == "rolled back" and "no first completion" in message
     assert head.ledger.alert() is None
+    head.look()
+    assert head.ledger.alert() is None, "not when the wish to go back has been noted either"
     head.begin()
     head.look()
     assert head.ledger.alert() is None

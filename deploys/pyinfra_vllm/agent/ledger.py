@@ -176,7 +176,7 @@ class Ledger:
 
     def alert(self) -> tuple[str, str] | None:
         """Kind and message of what people are to hear of this wish, once."""
-        known = self._book.history
+        known = self._book.history.wished(self._wish.switch)
         if not self._wish.note or known.telling("alert") == known:
             return None
         self._keep(known.telling("alert"))
