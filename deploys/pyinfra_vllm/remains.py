@@ -35,6 +35,7 @@ def query_of(gang: str) -> Query:
             _unit_file(gang),
             paths.TMPFILES,
             paths.AGENT,
+            paths.ENGRAM_PLAN,
             paths.gang_root(gang),
             paths.composed_root(gang),
             f"{paths.RUN_ROOT}/{gang}",
@@ -56,7 +57,7 @@ def remains(gang: str, state: NodeState, images: bool = False) -> Remains:
     if others:
         kept.append(f"{paths.AGENT} and {paths.TMPFILES}: gang {', '.join(others)} needs them")
     else:
-        owned.append(paths.AGENT)
+        owned += [paths.AGENT, paths.ENGRAM_PLAN]
         if state.local_file(paths.ENGRAM_ROOT):
             kept.append(f"{paths.TMPFILES}: it keeps ageing away from {paths.ENGRAM_ROOT}")
         else:

@@ -52,7 +52,7 @@ def node(
 
 def test_the_last_gang_takes_the_agent_and_the_rules_with_it() -> None:
     found = remains("main", node())
-    assert set(found.paths) == GANG_FILES | {paths.AGENT, paths.TMPFILES}
+    assert set(found.paths) == GANG_FILES | {paths.AGENT, paths.TMPFILES, paths.ENGRAM_PLAN}
     assert found.containers == {"vllm-main": "id-vllm-main"}, "by label, never by name"
     assert found.unit and not found.kept
 

@@ -18,7 +18,6 @@ from pyinfra_vllm.operations import transient
 from pyinfra_vllm.operations.common import Commands, called, change, explained, place, show
 
 UNIT = "pyinfra-vllm-engram"
-PLAN = f"{paths.STATE_ROOT}/engram.json"
 
 
 @operation()
@@ -41,10 +40,10 @@ def copied(plan: Mapping[str, Any]) -> Commands:
     check = ["python3", "{path}", "selftest"]
     agent = placement.file(paths.AGENT, archive(), 0o755, check)
     yield from change(
-        place([agent, placement.file(PLAN, json.dumps(plan, indent=1))]),
+        place([agent, placement.file(paths.ENGRAM_PLAN, json.dumps(plan, indent=1))]),
         called(_make),
     )
 
 
 def _make(state: State, host: Host) -> bool:
-    return transient.work(host, UNIT, ["python3", "-I", paths.AGENT, "engram", PLAN])
+    return transient.work(host, UNIT, ["python3", "-I", paths.AGENT, "engram", paths.ENGRAM_PLAN])
