@@ -40,7 +40,7 @@ def image_on(release: Release, state: NodeState) -> Image | None:
     build = release.content.build
     if build is None:
         return state.image_tagged(release.content.recipe.docker_image)
-    return state.image_of(build)
+    return state.image_of(build, release.content.recipe.docker_image)
 
 
 def image_source(release: Release, states: States) -> Node | None:
@@ -49,16 +49,22 @@ def image_source(release: Release, states: States) -> Node | None:
     return next((node for node in there if image_on(release, states[node.name])), None)
 
 
+def image_layers(release: Release, states: States) -> tuple[str, ...] | None:
+    """The content that the image has where it comes from, and is to have everywhere."""
+    source = image_source(release, states)
+    found = image_on(release, states[source.name]) if source else None
+    return found.layers if found else None
+
+
 def image_lacking(release: Release, states: States) -> list[Node]:
     """Nodes without the image, or with other content than the source's."""
-    source = image_source(release, states)
-    if source is None:
+    layers = image_layers(release, states)
+    if layers is None:
         return [node for node in nodes_of(release, states) if node.rank]
-    there = image_on(release, states[source.name])
     lacking = []
     for node in nodes_of(release, states):
         here = image_on(release, states[node.name])
-        if here is None or there is None or here.layers != there.layers:
+        if here is None or here.layers != layers:
             lacking.append(node)
     return lacking
 

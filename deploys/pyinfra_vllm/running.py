@@ -7,7 +7,7 @@ somebody had changed, by an older agent, or from another image.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from pyinfra_vllm import docker_options
@@ -22,9 +22,12 @@ from pyinfra_vllm.release import Release
 _FOUND_AT_START = "NCCL_IB_GID_INDEX"
 
 
-def differences(release: Release, node: Node, state: NodeState) -> list[str]:
+def differences(
+    release: Release, node: Node, state: NodeState, layers: Sequence[str] | None = None
+) -> list[str]:
     """One line for each way in which a running engine isn't that of the release.
 
+    ``layers``: content that the image is to have, which may differ from what the node has.
     Empty while the node is on its way: only an engine that belongs to the agent's own start
     is judged.
     """
@@ -35,7 +38,7 @@ def differences(release: Release, node: Node, state: NodeState) -> list[str]:
     launch = json.loads(files["launch.json"])
     return [
         *_labels(launch, container),
-        *_image(release, state, container),
+        *_image(release, state, container, layers),
         *_argv(launch, container),
         *_environ(launch, state, container),
         *_mounts(launch, state, container),
@@ -69,7 +72,13 @@ def _labels(launch: Mapping[str, Any], container: Container) -> Iterator[str]:
             yield f"label {name} is {container.labels.get(name, 'missing')}, not {value}"
 
 
-def _image(release: Release, state: NodeState, container: Container) -> Iterator[str]:
+def _image(
+    release: Release, state: NodeState, container: Container, layers: Sequence[str] | None
+) -> Iterator[str]:
+    if layers is not None and container.layers is not None:
+        if tuple(layers) != container.layers:
+            yield f"image is {container.image[:19]}, not that of the release"
+        return
     build = release.content.build
     tagged = image_on(release, state)
     ids = {image.id for image in state.images.required if build and image.build == build}

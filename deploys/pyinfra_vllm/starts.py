@@ -15,7 +15,7 @@ from typing import Any
 from pyinfra_vllm import running, secret_values
 from pyinfra_vllm.agent import paths
 from pyinfra_vllm.build_window import has_lease
-from pyinfra_vllm.changes import States, nodes_of
+from pyinfra_vllm.changes import States, image_layers, nodes_of
 from pyinfra_vllm.moves import move
 from pyinfra_vllm.node.models import AgentStatus
 from pyinfra_vllm.node.state import NodeState
@@ -160,10 +160,12 @@ def renewal_reason(release: Release, states: States) -> str | None:
 
 def _other_engine(release: Release, states: States) -> str | None:
     """An engine that isn't that of the release: a rank can't be replaced alone."""
+    told = {name: state for name, state in states.items() if state.images.ok}
+    layers = image_layers(release, told)
     found = [
         f"{node.name}: {line}"
         for node in nodes_of(release, states)
-        for line in running.differences(release, node, states[node.name])
+        for line in running.differences(release, node, states[node.name], layers)
     ]
     return f"what runs is not the release: {'; '.join(found)}" if found else None
 

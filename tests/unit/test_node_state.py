@@ -97,6 +97,7 @@ def test_images_are_found_by_build_and_by_tag() -> None:
     image = state.image_of(A)
     assert image is not None and image.layers == ("sha256:2",)
     assert state.image_of(B) is None
+    assert state.image_of(A, "other") == image, "no image has that tag"
     assert state.image_tagged("vllm:local") == state.image_tagged("x") == image
     assert state.image_tagged("vllm") is None
 

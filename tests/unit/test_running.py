@@ -9,6 +9,7 @@ import pytest
 
 from pyinfra_vllm import docker_options
 from pyinfra_vllm.agent import paths
+from pyinfra_vllm.changes import image_on
 from pyinfra_vllm.leftovers import unused_containers, unused_paths
 from pyinfra_vllm.node import NodeState
 from pyinfra_vllm.running import differences
@@ -67,6 +68,19 @@ def test_an_engine_of_the_release_differs_in_nothing() -> None:
 )
 def test_each_difference_is_named(container: dict[str, Any], says: str) -> None:
     assert any(says in line for line in differences(RELEASE, NODE, state(**container)))
+
+
+def test_the_image_of_the_engine_is_judged_by_its_content_not_by_what_has_the_tag_now() -> None:
+    assert differences(RELEASE, NODE, state(image="sha256:9", layers=["l"]), ["l"]) == []
+    (line,) = differences(RELEASE, NODE, state(layers=["x"]), ["l"])
+    assert line == "image is sha256:1, not that of the release"
+
+
+def test_of_two_images_of_a_build_the_tagged_one_is_the_releases() -> None:
+    tagged = {"id": "sha256:2", "build": BUILD, "tags": [RELEASE.content.recipe.docker_image]}
+    parts = {"images": {"ok": True, "value": [IMAGE, tagged]}}
+    found = image_on(RELEASE, NodeState.model_validate({"schema": 1, **parts}))
+    assert found is not None and found.id == "sha256:2"
 
 
 @pytest.mark.parametrize(

@@ -118,14 +118,19 @@ class NodeState(Model):
         """Digest of the release that ``current`` names."""
         return self.gang.required.current_release
 
-    def image_of(self, build: str) -> Image | None:
-        """The image that carries this build digest."""
-        return next((image for image in self.images.required if image.build == build), None)
+    def image_of(self, build: str, tag: str = "") -> Image | None:
+        """The image that carries this build digest; of several the one with the tag, as agents do.
+
+        Else the newest, which docker lists first.
+        """
+        found = [image for image in self.images.required if image.build == build]
+        named = (image for image in found if _whole(tag) in image.tags)
+        return next(named, found[0] if found else None)
 
     def image_tagged(self, tag: str) -> Image | None:
         """The image with this tag; ``:latest`` is understood when the tag has no version."""
-        name = tag if ":" in tag.rpartition("/")[2] else f"{tag}:latest"
-        return next((image for image in self.images.required if name in image.tags), None)
+        found = (image for image in self.images.required if _whole(tag) in image.tags)
+        return next(found, None)
 
     def container(self, name: str) -> Container | None:
         """A container of ours, or a foreign one that has a GPU or the API port."""
@@ -182,3 +187,8 @@ def parse(text: str) -> NodeState:
         ) from error
     except ValueError as error:
         raise UserError(f"the node's state is cut off or no JSON: {document[:_SHOWN]}") from error
+
+
+def _whole(tag: str) -> str:
+    """A tag as docker shows it."""
+    return tag if ":" in tag.rpartition("/")[2] else f"{tag}:latest"

@@ -170,6 +170,13 @@ _OURS = {
         "container.unrestarted",
         "restart policy always",
     ),
+    "image with other content": Kind(
+        "image",
+        "C=$(docker create --entrypoint true vllm-stub:lab) && docker cp /etc/hostname $C:/other "
+        "&& docker commit $C vllm-stub:lab >/dev/null && docker rm $C >/dev/null",
+        "image.present",
+        "Will load vllm-stub:lab from",
+    ),
     "ended container with our label": Kind(
         "container",
         "docker create --name left --label pyinfra-vllm.gang=main vllm-stub:lab true >/dev/null",

@@ -96,10 +96,20 @@ def containers(label: str, api_port: int | None, environ: Iterable[str] = ()) ->
         if state["ours"]:
             state.update(started_with(shown["Config"], set(environ)))
             state["options"] = options.options(shown["HostConfig"])
+            state["layers"] = _layers(shown["Image"])
         state["uses_api_port"] |= item["Id"] in listening
         if state["ours"] or state["gpu"] or state["uses_api_port"]:
             found.append(state)
     return found
+
+
+def _layers(image: str) -> list[str] | None:
+    """Of the image that a container was made of; it may have lost its tag and be in no list."""
+    try:
+        shown = ask(f"/images/{encoded(image)}/json")
+    except Missing:
+        return None
+    return list((shown.get("RootFS") or {}).get("Layers") or [])
 
 
 def container_state(shown: Mapping[str, Any], label: str, api_port: int | None) -> Document:

@@ -52,8 +52,8 @@ class Container(Model):
     """``labels`` are only those of pyinfra-vllm; ``ours``: it belongs to some gang.
 
     Of ours alone, None where not told: ``argv``, in which anything like a secret is masked,
-    ``environ`` with the values of the variables that were asked for, the others by name only, and
-    ``options``, those of ``docker run`` that would confine it so.
+    ``environ`` with the values of the variables that were asked for, the others by name only,
+    ``options``, those of ``docker run`` that would confine it so, and ``layers`` of its image.
     """
 
     id: str
@@ -77,6 +77,7 @@ class Container(Model):
     argv: tuple[str, ...] | None = None
     environ: dict[str, str | None] | None = None
     options: dict[str, tuple[str, ...]] | None = None
+    layers: tuple[str, ...] | None = None
 
     @property
     def running(self) -> bool:
