@@ -72,6 +72,14 @@ def test_killed_node_stays_off_until_up(own: Lab, capsys: pytest.CaptureFixture[
     assert control.status(own.name)
 
 
+def test_the_link_of_a_boot_before_is_in_nobodys_way(own: Lab) -> None:
+    name = own.machines[3].name
+    control.kill(own.name, "3")
+    subprocess.run(["ip", "link", "add", f"vb-{name}", "type", "dummy"], check=False)
+    commands.up(own.name, with_images=False)
+    assert own.ask(3, "hostname") == name
+
+
 def test_ssh_runs_a_command_and_hands_on_its_exit_code(own: Lab) -> None:
     command = [sys.executable, "-c", "from pyinfra_vllm import cli; cli.main()", "lab"]
     words = ["--name", own.name, "ssh", "0", "--", "sh", "-c", "echo 'a  b'; exit 7"]

@@ -48,6 +48,13 @@ def environ() -> dict[str, str]:
     return os.environ | {"SYSTEMD_NSPAWN_TMPFS_TMP": "0"}
 
 
+def forget_link(machine: Machine) -> None:
+    """Remove this side's end of the link of a boot before, which may outlive it for a minute."""
+    subprocess.run(
+        ["ip", "link", "delete", f"vb-{machine.name}"], stderr=subprocess.DEVNULL, check=False
+    )
+
+
 def main(words: list[str]) -> int:
     name, rank = words
     layout = state.require(name)
@@ -56,6 +63,7 @@ def main(words: list[str]) -> int:
     group = power.group(layout, machine)
     while True:
         group.create()
+        forget_link(machine)
         done = subprocess.run(
             nspawn(layout, machine),
             stdin=subprocess.DEVNULL,
