@@ -36,9 +36,7 @@ def query_of(gang: str) -> Query:
             paths.TMPFILES,
             paths.AGENT,
             paths.ENGRAM_PLAN,
-            paths.gang_root(gang),
-            paths.composed_root(gang),
-            f"{paths.RUN_ROOT}/{gang}",
+            *_folders(gang),
         ),
         local_files=(paths.ENGRAM_ROOT, paths.CACHE_ROOT),
     )
@@ -49,10 +47,21 @@ def other_gangs(gang: str, state: NodeState) -> list[str]:
     return [name for name in state.leftovers.required.gangs if name != gang]
 
 
+def has(gang: str, state: NodeState) -> bool:
+    """Whether anything on the node is this gang's: unit, container, folder."""
+    unit = state.unit.required
+    return (
+        gang in state.leftovers.required.gangs
+        or unit.exists
+        or unit.active not in ("inactive", "")
+        or any(state.file(path) for path in _folders(gang))
+        or bool(_containers(gang, state))
+    )
+
+
 def remains(gang: str, state: NodeState, images: bool = False) -> Remains:
     """Everything of the gang that is ours on the node; ``images``: they are to go as well."""
-    owned = [_unit_file(gang), paths.gang_root(gang), paths.composed_root(gang)]
-    owned.append(f"{paths.RUN_ROOT}/{gang}")
+    owned = [_unit_file(gang), *_folders(gang)]
     others, kept = other_gangs(gang, state), []
     if others:
         kept.append(f"{paths.AGENT} and {paths.TMPFILES}: gang {', '.join(others)} needs them")
@@ -69,11 +78,7 @@ def remains(gang: str, state: NodeState, images: bool = False) -> Remains:
     return Remains(
         unit=unit.exists,
         is_loaded=unit.active not in ("inactive", ""),
-        containers={
-            one.name: one.id
-            for one in state.containers.required
-            if one.labels.get(paths.LABEL_GANG) == gang
-        },
+        containers=_containers(gang, state),
         paths=tuple(found),
         kept=tuple(kept) if found or unit.exists else (),
     )
@@ -81,3 +86,15 @@ def remains(gang: str, state: NodeState, images: bool = False) -> Remains:
 
 def _unit_file(gang: str) -> str:
     return f"{paths.UNIT_ROOT}/{paths.unit(gang)}"
+
+
+def _folders(gang: str) -> tuple[str, ...]:
+    return paths.gang_root(gang), paths.composed_root(gang), f"{paths.RUN_ROOT}/{gang}"
+
+
+def _containers(gang: str, state: NodeState) -> dict[str, str]:
+    return {
+        one.name: one.id
+        for one in state.containers.required
+        if one.labels.get(paths.LABEL_GANG) == gang
+    }

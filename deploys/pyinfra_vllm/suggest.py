@@ -9,10 +9,12 @@ _CUTOFF = 0.6
 """difflib's ratio below which two words don't look alike."""
 
 
-def nearest(word: str, known: Iterable[str], most: int = 1) -> tuple[str, ...]:
+def nearest(
+    word: str, known: Iterable[str], most: int = 1, cutoff: float = _CUTOFF
+) -> tuple[str, ...]:
     """At most ``most`` words of ``known`` that look like ``word``, the nearest first."""
     spelled = {_plain(candidate): candidate for candidate in sorted(known, reverse=True)}
-    matches = difflib.get_close_matches(_plain(word), spelled, n=most, cutoff=_CUTOFF)
+    matches = difflib.get_close_matches(_plain(word), spelled, n=most, cutoff=cutoff)
     return tuple(spelled[match] for match in matches)
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from pyinfra_vllm.agent import paths
 from pyinfra_vllm.node.state import NodeState
-from pyinfra_vllm.remains import query_of, remains
+from pyinfra_vllm.remains import has, query_of, remains
 
 GANG_FILES = {
     "/etc/systemd/system/vllm-main.service",
@@ -80,3 +80,13 @@ def test_caches_go_with_the_images() -> None:
 
 def test_nothing_remains_the_second_time() -> None:
     assert not remains("main", node(there=False, local=(paths.ENGRAM_ROOT,)))
+
+
+def test_a_gang_that_nobody_has_heard_of_is_on_no_node() -> None:
+    assert has("main", node()) and has("b", node())
+    gone = node(there=False)
+    assert not has("main", gone)
+    path = "/run/pyinfra-vllm/main"
+    files = {**gone.model_dump()["files"]["value"], path: {"exists": True, "type": "directory"}}
+    left = {**gone.model_dump(by_alias=True), "files": {"ok": True, "value": files}}
+    assert has("main", NodeState.model_validate(left))

@@ -6,7 +6,7 @@ from pyinfra import host, state
 from pyinfra.api import deploy
 
 from pyinfra_vllm import preflight
-from pyinfra_vllm.deploys import prerequisites
+from pyinfra_vllm.deploys import data, prerequisites
 from pyinfra_vllm.engram import plan
 from pyinfra_vllm.errors import UserError
 from pyinfra_vllm.facts.refusal import Refusal
@@ -22,6 +22,8 @@ def engram(recipe: str | None = None) -> None:
     Data: ``rate`` limits the copying, in MB a second (0: no limit); ``verify=full`` reads
     the copies and the snapshot, compares them and repairs what differs.
     """
+    if not data.concerns(host):
+        return
     found = prerequisites.look(state, host, recipe)
     if host.name not in {node.name for node in found.gang.nodes}:
         return

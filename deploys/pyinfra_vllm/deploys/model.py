@@ -5,7 +5,7 @@ from __future__ import annotations
 from pyinfra import host, state
 from pyinfra.api import deploy
 
-from pyinfra_vllm.deploys import prerequisites
+from pyinfra_vllm.deploys import data, prerequisites
 from pyinfra_vllm.operations import model_fetch
 from pyinfra_vllm.questions import Question
 
@@ -19,6 +19,8 @@ def model(recipe: str | None = None) -> None:
     The first node in rank order that lacks it fetches; the others look again after it, as
     nodes often share a cache. Data: ``endpoint``, the address of another hub.
     """
+    if not data.concerns(host):
+        return
     found = prerequisites.look(state, host, recipe)
     if host.name not in found.states:
         return

@@ -9,7 +9,8 @@ from pyinfra.api import deploy
 
 from pyinfra_vllm import controller
 from pyinfra_vllm.cluster import MAIN
-from pyinfra_vllm.facts.inventory import gang_of, is_meant
+from pyinfra_vllm.deploys import data
+from pyinfra_vllm.facts.inventory import gang_of
 from pyinfra_vllm.operations import lock
 from pyinfra_vllm.operations import pause as operations
 
@@ -21,7 +22,7 @@ def pause(why: str | None = None) -> None:
     Only the head is touched; whatever is asked of other hosts does nothing. Data: ``gang``
     confines it to one gang of the inventory.
     """
-    if host.data.get("vllm_rank") != 0 or not is_meant(host):
+    if not data.concerns(host) or host.data.get("vllm_rank") != 0:
         return
     gang = gang_of(host)
     lock.guard(state, host, gang, host.name, "pause")

@@ -6,7 +6,8 @@ from pyinfra import host, state
 from pyinfra.api import deploy
 
 from pyinfra_vllm.cluster import MAIN
-from pyinfra_vllm.facts.inventory import gang_of, is_meant
+from pyinfra_vllm.deploys import data
+from pyinfra_vllm.facts.inventory import gang_of
 from pyinfra_vllm.operations import lock
 from pyinfra_vllm.operations import pause as operations
 
@@ -18,7 +19,7 @@ def resume() -> None:
     Ends a pause, and lets a head try again that gave up. Only the head is touched.
     Data: ``gang`` confines it to one gang of the inventory.
     """
-    if host.data.get("vllm_rank") != 0 or not is_meant(host):
+    if not data.concerns(host) or host.data.get("vllm_rank") != 0:
         return
     gang = gang_of(host)
     lock.guard(state, host, gang, host.name, "resume")

@@ -24,7 +24,7 @@ _LOCK = RLock()
 _KNOWN: WeakKeyDictionary[State, dict[str, Choice | Refusal]] = WeakKeyDictionary()
 
 
-@deploy("Roll back", data_defaults={"vllm_gang": MAIN})
+@deploy("Roll back", data_defaults={"vllm_gang": MAIN, "gang": None})
 def rollback(release: str | None = None) -> None:
     """The gang of this host serves again what it served before, or ``release``.
 
@@ -33,6 +33,8 @@ def rollback(release: str | None = None) -> None:
     it served when this began. Raises Refusal, before anything is changed, when the release
     or its image isn't on all its nodes.
     """
+    if not data.concerns(host):
+        return
     choice = _choice(state, host, release or data.text(host, "release"))
     goal = choice.goal
     if host.name not in goal.nodes:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pyinfra import host, logger, state
 
-from pyinfra_vllm.deploys import progress
+from pyinfra_vllm.deploys import data, progress
 from pyinfra_vllm.deploys.wanted import Wanted, wanted_release
 from pyinfra_vllm.facts.inventory import gang_of
 from pyinfra_vllm.facts.inventory import members as members_of
@@ -28,6 +28,8 @@ def wanted_here(recipe: str | None) -> Wanted | None:
 
     Raises Refusal, before anything is changed, when a node can't do what the recipe needs.
     """
+    if not data.concerns(host):
+        return None
     if host.name in members_of(host).builders:
         logger.info(f"{host.print_prefix}is no node: it builds images for others")
         return None

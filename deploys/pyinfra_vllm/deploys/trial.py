@@ -32,6 +32,7 @@ def trial(recipe: str | None = None, command: str | None = None) -> None:
     that is gone. Output and result are kept in ``trials/`` of the working directory. Raises
     Refusal, before anything is changed, when there is nothing to go back to.
     """
+    data.refuse_misspelt(host)
     asked = command or data.text(host, "command")
     if not asked:
         raise Refusal("which command is to run? say it: --data command='…', or trial(command=…)")

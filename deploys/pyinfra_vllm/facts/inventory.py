@@ -59,8 +59,9 @@ def is_meant(host: Host) -> bool:
     Refusal when the inventory has no such gang.
     """
     known, said = members(host), host.data.get("gang")
-    if said is not None and said not in known.names:
-        raise Refusal(
-            f"gang={said}: the inventory has none; {did_you_mean(str(said), known.names)}"
-        )
-    return said in (None, gang_of(host))
+    if said is None:
+        return True
+    if str(said) not in known.names:
+        why = did_you_mean(str(said), known.names)
+        raise Refusal(f"gang={said}: the inventory has none; {why}")
+    return str(said) == gang_of(host)
