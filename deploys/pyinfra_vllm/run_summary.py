@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from pyinfra_vllm.consequences import Consequence
@@ -30,12 +30,22 @@ class Served:
     recipe: str
     release: str
     url: str
+    head: str
     nodes: frozenset[str]
 
 
-def lines(stages: Sequence[Stage], gangs: Sequence[Served], seconds: float) -> list[str]:
-    """The summary of a run that took ``seconds``."""
-    found = [_gang(stages, gang) for gang in gangs]
+def lines(
+    stages: Sequence[Stage],
+    gangs: Sequence[Served],
+    seconds: float,
+    standings: Mapping[str, str] | None = None,
+) -> list[str]:
+    """The summary of a run that took ``seconds``.
+
+    ``standings``: gang -> why it doesn't serve, as far as the run knows.
+    """
+    known = standings or {}
+    found = [_gang(stages, gang, known.get(gang.gang, "")) for gang in gangs]
     changed = [
         f"{stage.name} ({_names(stage.changed)})"
         for stage in stages
@@ -51,12 +61,14 @@ def lines(stages: Sequence[Stage], gangs: Sequence[Served], seconds: float) -> l
     return found
 
 
-def _gang(stages: Sequence[Stage], gang: Served) -> str:
+def _gang(stages: Sequence[Stage], gang: Served, standing: str) -> str:
     what = f"gang {gang.gang}: {gang.recipe}, release {gang.release[:12]}"
     failed = {host for stage in stages for host in stage.failed} & gang.nodes
     if failed:
         first = next(stage for stage in stages if stage.failed & gang.nodes)
         return f"{what}: failed at {first.name} ({_names(first.failed & gang.nodes)})"
+    if standing:
+        return f"{what}: {standing}"
     switched = any(stage.changed & gang.nodes for stage in stages if stage.consequence == "restart")
     return f"{what}, {'restarted' if switched else 'not restarted'}: {gang.url}"
 

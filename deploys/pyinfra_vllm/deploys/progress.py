@@ -10,10 +10,12 @@ from pyinfra.api import Host, State
 from pyinfra.api.state import BaseStateCallback
 
 from pyinfra_vllm import consequences, goal
+from pyinfra_vllm.facts import survey
 from pyinfra_vllm.operations.common import key_of
 from pyinfra_vllm.operations.watching import api_url
 from pyinfra_vllm.release import Release
 from pyinfra_vllm.run_summary import Served, Stage, lines
+from pyinfra_vllm.standing import standing
 
 
 class Progress(BaseStateCallback):
@@ -25,6 +27,7 @@ class Progress(BaseStateCallback):
         self._stages: dict[str, Stage] = {}
         self._since: dict[str, float] = {}
         self._gangs: dict[str, Served] = {}
+        self._standings: dict[str, str] = {}
         self._is_told = False
 
     def serves(self, release: Release) -> None:
@@ -36,6 +39,7 @@ class Progress(BaseStateCallback):
             recipe=content.recipe_name,
             release=release.digest,
             url=api_url(head, goal.of_release(release)),
+            head=head.name,
             nodes=frozenset(node.name for node in content.gang.nodes),
         )
 
@@ -56,6 +60,19 @@ class Progress(BaseStateCallback):
                     stage.failed.add(host.name)
                 elif found.operation_meta.did_change():
                     stage.changed.add(host.name)
+        for gang in self._gangs.values():
+            self._note(gang, stage)
+
+    def _note(self, gang: Served, stage: Stage) -> None:
+        """How the gang stands, from what was read of its head last; after a restart it is unread."""
+        head = self._host.state.inventory.get_host(gang.head)
+        seen = survey.last_seen(head)
+        if head in self._host.state.failed_hosts:
+            self._standings[gang.gang] = f"{head.name}, the head, can't be reached"
+        elif seen is not None:
+            self._standings[gang.gang] = standing(gang.release, seen)
+        elif stage.consequence in ("restart", "watch") and stage.changed:
+            self._standings.pop(gang.gang, None)
 
     def host_disconnect(self, state: State, host: Host) -> None:  # type: ignore[override]
         if self._is_told or not self._stages:
@@ -63,7 +80,8 @@ class Progress(BaseStateCallback):
         self._is_told = True
         logger.info("--> Summary:")
         seconds = time.monotonic() - self._began
-        for line in lines(list(self._stages.values()), list(self._gangs.values()), seconds):
+        stages, gangs = list(self._stages.values()), list(self._gangs.values())
+        for line in lines(stages, gangs, seconds, self._standings):
             logger.info(f"    {line}")
 
 

@@ -135,6 +135,12 @@ def forget(state: State, host: Host) -> None:
     _memo(host).seen.pop(host.name, None)
 
 
+def last_seen(host: Host) -> NodeState | None:
+    """What was read of a node last, if nothing on it has changed since then; asks nobody."""
+    seen = _memo(host).seen.get(host.name)
+    return seen.state if seen else None
+
+
 def _read_beside(
     state: State, host: Host, query_of: Callable[[Host], Query], asking: Host
 ) -> NodeState | Exception:

@@ -27,7 +27,10 @@ def test_pause_outlives_a_reboot_is_no_drift_and_ends_with_resume(gang: Gang) ->
         assert [rank["drift"] for rank in looked["ranks"]] == [False] * 4, "a pause is no drift"
         gang.reboot(0)
         _wait_paused(gang)
-        assert re.search(r"Grand total +(\d+) +- +- +\1 ", gang.deploy("stub-4x"))
+        deployed = gang.deploy("stub-4x")
+        assert re.search(r"Grand total +(\d+) +- +- +\1 ", deployed)
+        (last,) = re.findall(r"gang main: .*", deployed)
+        assert "new cables; deploys/resume.py starts it" in last and "http" not in last
         assert gang.status()["phase"] == "paused"
         gang.apply("resume.py")
     finally:
