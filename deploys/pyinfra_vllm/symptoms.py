@@ -112,8 +112,8 @@ SYMPTOMS = (
 
 def text() -> str:
     """The page."""
-    rows = [f"| {s.seen} | {s.check} | {s.cause} | {s.remedy} |" for s in SYMPTOMS]
-    checks = [f"| `{check.name}` | {check.source} |" for check in (*FIRST, *NODE, *GANG)]
+    rows = [_row(s.seen, s.check, s.cause, s.remedy) for s in SYMPTOMS]
+    checks = [_row(f"`{check.name}`", check.source) for check in (*FIRST, *NODE, *GANG)]
     return "\n".join(
         [
             "# When something is wrong",
@@ -136,3 +136,12 @@ def text() -> str:
             "",
         ]
     )
+
+
+def _row(*cells: str) -> str:
+    """A line of a table in Markdown, where a bar begins the next cell, in code as well."""
+    return f"| {' | '.join(_in_cell(cell) for cell in cells)} |"
+
+
+def _in_cell(text: str) -> str:
+    return text.replace("|", r"\|")

@@ -99,6 +99,15 @@ def test_the_page_of_symptoms_is_made_from_the_tables_in_the_code() -> None:
     check_golden(ROOT / symptoms.FILE, symptoms.text())
 
 
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_row_of_a_table_has_the_cells_of_its_head(page: Path) -> None:
+    """A bar in a cell, within code as well, begins another cell unless it is escaped."""
+    tables = re.findall(r"(?:^\|.*\n)+", page.read_text(encoding="utf-8"), re.M)
+    for table in tables:
+        head, *rows = [len(re.findall(r"(?<!\\)\|", line)) for line in table.splitlines()]
+        assert {*rows} == {head}, table
+
+
 def test_the_workflow_for_ci_runs_and_needs_no_secret(tmp_path: Path) -> None:
     """Its steps as they stand, on a copy of what they read, over states of nodes with the image."""
     page = (ROOT / "inventory" / "README.md").read_text(encoding="utf-8")

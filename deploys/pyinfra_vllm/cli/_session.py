@@ -88,6 +88,8 @@ def session(
     from pyinfra_cli.log import setup_logging
 
     setup_logging(logging.WARNING, None)
+    # It logs tracebacks; pyinfra says of each host in a line why it can't be reached.
+    logging.getLogger("paramiko").setLevel(logging.CRITICAL)
     notes = Notes()
     logger.addHandler(notes)
     state, config = State(check_for_changes=False), Config()

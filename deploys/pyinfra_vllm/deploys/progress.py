@@ -64,7 +64,7 @@ class Progress(BaseStateCallback):
             self._note(gang, stage)
 
     def _note(self, gang: Served, stage: Stage) -> None:
-        """How the gang stands, from what was read of its head last; after a restart it is unread."""
+        """How the gang stands, from the last look at its head; a restart makes that old."""
         head = self._host.state.inventory.get_host(gang.head)
         seen = survey.last_seen(head)
         if head in self._host.state.failed_hosts:
