@@ -43,13 +43,30 @@ def unit_files(gang: str) -> dict[str, str]:
     }
 
 
-def members_text(gang: Gang, node: Node) -> str:
-    """``gang.json`` of one node."""
+def _beyond(addresses: tuple[str, ...], known: str | None, most: int) -> list[str]:
+    """Addresses of ranks that only a larger release has."""
+    try:
+        found = [str(address) for address in json.loads(known or "{}")["addresses"]]
+    except (ValueError, LookupError, TypeError):
+        return []
+    more = found[len(addresses) :]
+    is_same = tuple(found[: len(addresses)]) == addresses
+    is_ours = is_same and len(found) <= most and not set(more) & set(addresses)
+    return more if is_ours else []
+
+
+def members_text(gang: Gang, node: Node, known: str | None = None, most: int = 0) -> str:
+    """``gang.json`` of one node.
+
+    ``known``: what it has. A release for fewer ranks keeps the addresses of the others, as far
+    as the inventory has so many nodes (``most``): the head may go back to a release that needs
+    them, and holds them meanwhile.
+    """
     document = {
         "schema": 1,
         "gang": gang.name,
         "rank": node.rank,
-        "addresses": [member.fabric_address for member in gang.nodes],
+        "addresses": [*gang.addresses, *_beyond(gang.addresses, known, most)],
         "port": paths.TETHER_PORT,
         "alert": node.alert,
     }

@@ -86,7 +86,7 @@ def test_a_rank_that_lacks_the_release_takes_it_back_and_one_that_waits_does_not
     head: Head,
 ) -> None:
     head.wish()
-    head.to(wanted=NEW)
+    head.to(wanted=NEW, ready=True)
     head.hear(1, Said("lack", NEW, text="the NAS is away"))
     assert head.look().release == NEW
     head.hear(1, Said("lack", OLD, code=ABSENT, text="of an earlier wish"))

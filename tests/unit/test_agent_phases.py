@@ -132,6 +132,13 @@ def test_head_of_two_waits_for_the_other_by_name() -> None:
     assert actions[0] == Launch(_TWO, _START)
 
 
+def test_head_that_was_told_of_more_ranks_since_it_began_begins_anew() -> None:
+    state, _ = _after(*_UP, replace(_PREPARED, size=3))
+    assert state.tether.stage == "ending"
+    assert state.tether.end is not None and state.tether.end.code is None
+    assert state.tether.end.text == "the gang has more ranks now"
+
+
 def test_worker_starts_when_the_head_opens_and_asks_nobody() -> None:
     wanted = (tether_events.Joined(0), tether_events.Heard(0, Said("want", _R)), _TWO)
     state, _ = _after(Tidied(), *wanted, rank=1)

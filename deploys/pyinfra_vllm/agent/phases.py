@@ -98,6 +98,9 @@ def _noted(
             return state, tether_events.Lacking(release, detail, absent), again
         case Prepared(release):
             again = _again(state, release, RECHECK)
+            if state.tether.is_head and event.size > len(state.names):
+                # They have been told since this agent began: the next one knows them.
+                return state, tether_events.Over(None, "the gang has more ranks now"), ()
             return replace(state, prepared=event), tether_events.Ready(release, event.size), again
         case tether_events.Joined() | tether_events.Heard() | tether_events.Lost():
             return state, event, ()

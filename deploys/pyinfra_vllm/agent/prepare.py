@@ -18,6 +18,7 @@ from . import (
     gates,
     gid,
     launch,
+    members,
     memory,
     pace,
     paths,
@@ -26,6 +27,7 @@ from . import (
 from .errors import Absent, Unmet
 from .jobs import Say
 from .launch import Launch
+from .said import HEAD
 
 _TIMEOUT = "VLLM_EXECUTE_MODEL_TIMEOUT_SECONDS"
 """vLLM's own limit for one step of the engine, in seconds."""
@@ -78,6 +80,7 @@ def _prepare(gang: str, release: str, say: Say) -> tuple[Launch, list[str]]:
     if not (folder / paths.LAUNCH).is_file():
         raise Absent(f"{folder / paths.LAUNCH}: is not there; run the deploy")
     rank = launch.load(folder, gang)
+    _check_members(gang, rank)
     secret_values.check(gang, rank.secrets)
     say(step="looks for room on the disks")
     memory.check_disks(str(paths.here(path)) for path in _DISKS)
@@ -95,6 +98,15 @@ def _prepare(gang: str, release: str, say: Say) -> tuple[Launch, list[str]]:
     if caches.clear_autotune(rank):
         say(note=f"removed {caches.AUTOTUNE}: every start begins without it, on all ranks")
     return rank, container.run(rank, image, gid.environ(rank.environ.get("NCCL_IB_HCA")))
+
+
+def _check_members(gang: str, rank: Launch) -> None:
+    """Absent when the head doesn't know where all ranks of the release are."""
+    if rank.rank == HEAD and (known := members.load(gang).size) < rank.size:
+        raise Absent(
+            f"{paths.members(gang)}: knows {known} of the {rank.size} ranks of the release; "
+            "deploy its recipe"
+        )
 
 
 _DISKS = (paths.STATE_ROOT, paths.CACHE_ROOT, paths.COMPOSED_ROOT, "/var/lib/docker")

@@ -22,6 +22,8 @@ def _absent(state: State) -> str:
     now = state.tether
     if now.absent:
         return f"{state.names[HEAD]}: {now.lacks}"
+    if not now.ready:
+        return ""  # how many ranks the release has is not known yet
     for rank in range(1, now.size):
         said = now.heard[rank]
         if said and said.word == "lack" and said.code == ABSENT and said.release == now.wanted:

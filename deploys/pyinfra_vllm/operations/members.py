@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from pyinfra import host
 from pyinfra.api import operation
 
 from pyinfra_vllm import placement
 from pyinfra_vllm.agent import paths
 from pyinfra_vllm.changes import file_is_right
+from pyinfra_vllm.facts.inventory import members
 from pyinfra_vllm.moves import move
 from pyinfra_vllm.operations.common import (
     Commands,
@@ -33,8 +35,9 @@ def known(release: Release) -> Commands:
     """
     gang = release.content.gang
     path = paths.members(gang.name)
-    text = members_text(gang, this_node(release))
     found = look(release).file(path)
+    most = len(members(host).of(gang.name))
+    text = members_text(gang, this_node(release), found.text if found else None, most)
     if file_is_right(found, text) or move(gang, look_at_gang(release)):
         return
     show_file(path, found, text, FILE_MODE)

@@ -13,7 +13,7 @@ from pyinfra_vllm.agent import paths, switches
 from pyinfra_vllm.carried_history import moved
 from pyinfra_vllm.changes import States, file_is_right
 from pyinfra_vllm.errors import UserError
-from pyinfra_vllm.facts.inventory import hosts_by_address
+from pyinfra_vllm.facts.inventory import hosts_by_address, members
 from pyinfra_vllm.moves import Move, move
 from pyinfra_vllm.operations.common import (
     Commands,
@@ -70,8 +70,11 @@ def ranks_known(release: Release) -> Commands:
     + release: what the gang is to serve
     """
     node, gang = this_node(release), release.content.gang
-    text, path = members_text(gang, node), paths.members(gang.name)
-    if file_is_right(look(release).file(path), text):
+    path = paths.members(gang.name)
+    found = look(release).file(path)
+    most = len(members(host).of(gang.name))
+    text = members_text(gang, node, found.text if found else None, most)
+    if file_is_right(found, text):
         return
     # Where nobody moves, the file is mended by now when this runs.
     if not state.is_executing and _move(release) is None:

@@ -17,7 +17,7 @@ import pytest
 from pyinfra_vllm.agent import paths
 
 from ..stub.gang import LAB, UNIT, Gang
-from .changing import begin, events, served, serving, unlock, variant, wanted
+from .changing import STUB, begin, events, served, serving, unlock, variant, wanted
 
 pytestmark = pytest.mark.lab
 
@@ -172,4 +172,38 @@ def test_rank_that_lacks_the_release_takes_it_back_at_once(
         assert time.monotonic() < end, gang.status()
         time.sleep(0.5)
     assert "a rank lacks the release: rank 1" in wanted(gang)["back"]["why"]
+    assert serving(gang) == old
+
+
+def test_the_way_back_leads_to_a_release_of_more_ranks(gang: Gang, old: str) -> None:
+    gang.deploy("stub-2x")
+    assert gang.complete() and gang.status()["release"] != old
+    assert "this one is not needed" in gang.status(3)["detail"]
+    gang.apply("rollback.py")
+    assert serving(gang) == old
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("ranks", [1, 2])
+def test_every_way_back_leads_to_releases_of_more_and_of_fewer_ranks(
+    gang: Gang, old: str, recipes: Path, ranks: int
+) -> None:
+    original = STUB.parent.with_name("stub-2x") / "recipe.toml"
+    fewer = variant(recipes, f"stub-fewer-{ranks}x", original, STUB_T="3")
+    path = Path(fewer.removeprefix("recipe="))
+    path.write_text(re.sub(r"^(required_nodes|tensor_parallel_size) = 2", rf"\1 = {ranks}",
+                           path.read_text(), flags=re.M))  # fmt: skip
+    gang.apply("recipe.py", fewer)
+    few = wanted(gang)["release"]
+    assert gang.complete() and gang.status()["release"] == few
+    gang.apply("rollback.py")
+    assert serving(gang) == old
+    gang.apply("rollback.py", f"release={few}")
+    assert gang.complete() and gang.status()["release"] == few
+    command = "command=echo tried"
+    assert "tried" in gang.apply("trial.py", variant(recipes, "stub-again-4x", STUB_T="4"), command)
+    assert wanted(gang)["release"] == few and gang.complete()
+    gang.deploy("stub-4x")
+    assert serving(gang) == old
+    gang.apply("trial.py", fewer, command)
     assert serving(gang) == old
