@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
-from pyinfra_vllm import catalog, flag_cache, flag_list, image
+from pyinfra_vllm import catalog, flag_cache, flag_list, image, image_files
 from pyinfra_vllm.errors import UserError
 from pyinfra_vllm.flag_list import FlagList
 from pyinfra_vllm.recipe import Recipe, load
@@ -61,12 +61,23 @@ def _findings(path: Path, unchecked: set[str]) -> Iterator[str]:
     try:
         build = _build_digest(recipe.docker_image_dir, recipe.build_profile)
     except UserError as error:
-        yield from (f"{shown(path)}: docker_image_dir: {line}" for line in str(error).splitlines())
+        key = _key_of_image(recipe)
+        yield from (f"{shown(path)}: {key}: {line}" for line in str(error).splitlines())
         return
     found = known_findings(path, recipe, build)
     if found is None:
         unchecked.add(recipe.docker_image)
     yield from found or ()
+
+
+def _key_of_image(recipe: Recipe) -> str:
+    """The key of a recipe that is wrong when its image can't be described."""
+    try:
+        files = image_files.find(recipe.docker_image_dir or "")
+    except UserError:
+        return "docker_image_dir"
+    known = files.profiles if files.template is not None else (None,)
+    return "docker_image_dir" if recipe.build_profile in known else "build_profile"
 
 
 @cache

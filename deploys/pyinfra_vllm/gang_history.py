@@ -13,6 +13,9 @@ from pyinfra_vllm.node.state import NodeState
 
 _COLUMNS = ("when", "release", "recipe", "image", "kind", "by", "how it ended", "without service")
 
+_WIDEST = 60
+"""Characters of how it ended; the document has all."""
+
 
 @dataclass
 class Row:
@@ -110,7 +113,7 @@ def table(found: list[Row]) -> list[str]:
 
 def _cells(row: Row) -> tuple[str, ...]:
     says_why = row.ended in ("rolled back", "gave up", "moved")
-    ended = f"{row.ended}: {row.why}" if says_why else row.ended
+    ended = _short(f"{row.ended}: {row.why}") if says_why else row.ended
     without = "" if row.without is None else f"{row.without:.0f} s"
     if row.without is not None and row.engine is not None:
         without += f" (engine {row.engine:.0f} s)"
@@ -124,6 +127,10 @@ def _cells(row: Row) -> tuple[str, ...]:
         ended or "open",
         without,
     )
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= _WIDEST else f"{text[: _WIDEST - 1].rstrip()}…"
 
 
 def _image(image: dict[str, Any]) -> str:

@@ -56,6 +56,21 @@ def lacking(secrets: Secrets, found: SecretFile) -> list[str]:
     return [name for name in secrets.unknown if name not in found.digests]
 
 
+def lacking_lines(secrets: Secrets, found: Mapping[str, SecretFile]) -> list[str]:
+    """A line for each name without a value here and on some nodes; ``found``: by node."""
+    nodes = {
+        name: [node for node, file in found.items() if name in lacking(secrets, file)]
+        for name in secrets.unknown
+    }
+    return [
+        f"secret {name}: {', '.join(lack)} {'have' if len(lack) > 1 else 'has'} no value, and "
+        "neither has this machine: set it in the environment, or in a file that vllm_secrets in "
+        "the inventory names"
+        for name, lack in nodes.items()
+        if lack
+    ]
+
+
 def not_in_use(names: Iterable[str], found: SecretFile) -> list[str]:
     """Names whose value the engine got before it was changed on the node."""
     return [name for name in names if not found.in_use.get(name, False)]

@@ -59,6 +59,28 @@ def test_no_toml_no_such_recipe_and_no_such_image_are_findings(
     assert any(line.startswith(f"{WHERE}: docker_image_dir: ") for line in findings)
 
 
+@pytest.mark.parametrize(
+    ("image", "profile", "key"),
+    [
+        ("vllm-cpu", "vllm-cqu", "build_profile"),
+        ("vllm-cpu", None, "build_profile"),
+        ("plain", "vllm-cpu", "build_profile"),
+        ("vllm-cqu", "vllm-cpu", "docker_image_dir"),
+    ],
+)
+def test_what_is_wrong_about_the_image_stands_under_its_own_key(
+    image: str, profile: str | None, key: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plain = tmp_path / "templates" / "images" / "plain"
+    plain.mkdir(parents=True)
+    (plain / "Dockerfile").write_text("FROM scratch\n")
+    said = {"build_profile": f'"{profile}"'} if profile else {}
+    writer(tmp_path)(docker_image_dir=f'"{image}"', **said)
+    code, findings, _ = run(WHERE, capsys=capsys)
+    assert code == 1
+    assert [line.split(": ")[1] for line in findings] == [key]
+
+
 def test_flags_are_checked_where_the_image_has_been_asked(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -57,6 +57,15 @@ def test_the_table_is_for_people() -> None:
     assert Row(1.0, 1, A).document()["release"] == A
 
 
+def test_a_long_reason_is_cut_for_people_alone() -> None:
+    why = "2 engines died before a first completion, the last: rank 2 on lab-2: " + "x" * 100
+    rows = told([*EVENTS[:3], event("rolled back", 2, B, why=why)])
+    line = table(rows)[2]
+    assert line.endswith("…") and "rolled back: 2 engines died" in line
+    assert len(line.partition("rolled back")[2]) < 60
+    assert rows[1].document()["why"] == why
+
+
 def test_a_move_of_the_head_is_told_and_what_can_t_be_known_after_it() -> None:
     rows = told([*EVENTS[:2], {**moved(2000.0, "spark-0", True)}, event("asked", 1, A)])
     assert [(row.kind, row.ended) for row in rows] == [

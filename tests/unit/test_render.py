@@ -187,12 +187,20 @@ def test_diff_needs_no_inventory(capsys: pytest.CaptureFixture[str]) -> None:
     assert "docker_image: jovian-r36-ds41:local -> jovian-r37-ds41:local" in said
 
 
-@pytest.mark.parametrize("words", [["r37"], [], ["r37", "--out", "x"]])
-def test_what_is_missing_on_the_command_line_is_named(
-    words: list[str], capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(
+    ("words", "missing"),
+    [
+        ([], "RECIPE"),
+        (["r37"], "--inventory"),
+        (["r37", "--out", "x"], "--inventory"),
+        (["r37", "--inventory", "x"], "--out"),
+    ],
+)
+def test_what_is_missing_on_the_command_line_is_named_as_it_is_written(
+    words: list[str], missing: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert cli.main(["render", *words]) == 1
-    assert "is missing" in capsys.readouterr().err
+    assert f"render: {missing} is missing" in capsys.readouterr().err
 
 
 def test_what_a_deploy_refuses_is_said_and_rendered_for_the_review(

@@ -124,6 +124,18 @@ def test_a_node_tells_which_values_differ_and_which_the_engine_has(node_root: Pa
     assert "planted" not in look(node_root).model_dump_json()
 
 
+def test_all_nodes_that_lack_a_value_are_named_in_one_line() -> None:
+    known, there = Secrets({}, ("HF_TOKEN",)), SecretFile(digests={"HF_TOKEN": "x"})
+    lines = secret_values.lacking_lines(
+        known, {"spark-0": there, "spark-1": SecretFile(), "spark-2": SecretFile()}
+    )
+    (line,) = lines
+    assert line.startswith("secret HF_TOKEN: spark-1, spark-2 have no value, and neither has this")
+    (line,) = secret_values.lacking_lines(known, {"spark-1": SecretFile()})
+    assert line.startswith("secret HF_TOKEN: spark-1 has no value, and")
+    assert secret_values.lacking_lines(known, {"spark-0": there}) == []
+
+
 def test_docker_gets_the_values_of_these_names_only(node_root: Path) -> None:
     place(node_root, {"VLLM_API_KEY": PLANTED, "HF_TOKEN": "t"})
     made = release({})

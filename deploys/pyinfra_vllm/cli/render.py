@@ -38,9 +38,9 @@ def run(args: argparse.Namespace) -> int:
     if args.diff:
         print(text(*(catalog.find(value) for value in args.diff)), end="")
         return 0
-    for name in ("recipe", "inventory", "out"):
+    for name, shown in (("recipe", "RECIPE"), ("inventory", "--inventory"), ("out", "--out")):
         if getattr(args, name) is None:
-            raise UserError(f"render: {name.upper()} is missing; see pyinfra-vllm render --help")
+            raise UserError(f"render: {shown} is missing; see pyinfra-vllm render --help")
     return _render(args)
 
 
@@ -61,5 +61,5 @@ def _render(args: argparse.Namespace) -> int:
     for line in check.known_findings(found.path, found.recipe, digest) or ():
         print(f"a deploy refuses this: {line}", file=sys.stderr)
     print(f"{found.name}: release {made.digest}")
-    print(f"{args.out}: {len(changed) or 'no'} files changed")
+    print(f"{args.out}: {len(changed) or 'no'} file{'s' * (len(changed) != 1)} changed")
     return 0

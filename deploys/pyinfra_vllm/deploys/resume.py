@@ -5,6 +5,7 @@ from __future__ import annotations
 from pyinfra import host, state
 from pyinfra.api import deploy
 
+from pyinfra_vllm import controller
 from pyinfra_vllm.cluster import MAIN
 from pyinfra_vllm.deploys import data
 from pyinfra_vllm.facts.inventory import gang_of
@@ -23,5 +24,5 @@ def resume() -> None:
         return
     gang = gang_of(host)
     lock.guard(state, host, gang, host.name, "resume")
-    operations.resumed(name="Gang: resumed", gang=gang)
+    operations.resumed(name="Gang: resumed", gang=gang, by=controller.about())
     lock.released(name="Gang: lock given back")

@@ -168,18 +168,8 @@ def _secrets(recipe: Recipe, gang: Gang, data: Mapping[str, Any], states: States
     if len(files) > 1:
         raise UserError(f"gang {gang.name}: vllm_secrets differs between its nodes")
     found = secret_values.read(recipe.secrets, files.pop(), os.environ)
-    lacking = {
-        name: node
-        for node, state in states.items()
-        for name in secret_values.lacking(found, state.secrets.required)
-    }
-    refuse(
-        [
-            f"secret {name}: {node} has no value, and neither has this machine: set it in the "
-            "environment, or in a file that vllm_secrets in the inventory names"
-            for name, node in lacking.items()
-        ]
-    )
+    files_there = {node: state.secrets.required for node, state in states.items()}
+    refuse(secret_values.lacking_lines(found, files_there))
     return found
 
 

@@ -25,7 +25,8 @@ def linked(release: Release) -> Commands:
     differences = composed_differences(release, this_node(release), look(release))
     if not differences:
         return
-    show(f"Will compose {release.composed_directory}: {len(differences)} links differ")
+    differ = "1 link differs" if len(differences) == 1 else f"{len(differences)} links differ"
+    show(f"Will compose {release.composed_directory}: {differ}")
     for line in differences[:10]:
         show(f"  {line}")
     yield from change(StringCommand("python3", paths.AGENT, "compose", release.directory))

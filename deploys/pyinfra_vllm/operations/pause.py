@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
+from typing import Any
 
 from pyinfra import host, logger
 from pyinfra.api import StringCommand, operation
@@ -30,15 +32,21 @@ def paused(gang: str, who: str, when: str, why: str) -> Commands:
 
 @operation(is_idempotent=False)
 @changing
-def resumed(gang: str) -> Commands:
+def resumed(gang: str, by: Mapping[str, Any]) -> Commands:
     """The head starts the gang again; a release that it gave up on is tried again.
 
     + gang: name of the gang
+    + by: who asks for it, for the history
     """
     marker, wanted = paths.paused(gang), paths.wanted(gang)
-    yield StringCommand("python3", "-", _stdin=_RESUME.format(marker=marker, wanted=wanted))
+    yield StringCommand("python3", "-", _stdin=resume_script(marker, wanted, by))
     unit = paths.unit(gang)
     yield StringCommand(f"systemctl reset-failed {unit} 2>/dev/null; systemctl start {unit}")
+
+
+def resume_script(marker: str, wanted: str, by: Mapping[str, Any]) -> str:
+    """The Python program that asks the head once more, and takes away the ``marker``."""
+    return _RESUME.format(marker=marker, wanted=wanted, by=dict(by))
 
 
 _RESUME = """\
@@ -47,6 +55,7 @@ marker, wanted = pathlib.Path({marker!r}), pathlib.Path({wanted!r})
 if wanted.exists():
     wish = json.loads(wanted.read_text())
     wish["switch"] = wish.get("switch", 0) + 1
+    wish.update(kind="resume", by={by!r})
     fresh = wanted.with_name(".wanted.json.new")
     with fresh.open("w") as stream:
         stream.write(json.dumps(wish, indent=2) + "\\n")
