@@ -21,9 +21,9 @@ def _run(tmp_path: Path, *programs: str) -> subprocess.CompletedProcess[str]:
         program = tmp_path / name
         program.write_text(f'#!/bin/sh\necho "{name} $* offline=$HF_HUB_OFFLINE to=$HF_ENDPOINT"\n')
         program.chmod(0o755)
-    for name in ("bash", "env", "sh"):
+    for name in ("bash", "env", "mkdir", "sh"):
         (tmp_path / name).symlink_to(f"/usr/bin/{name}")
-    argv = command("org/m", "abc", "/mnt/nas/hub", "image:local", "http://hub")
+    argv = command("org/m", "abc", f"{tmp_path}/hub", "image:local", "http://hub")
     environ = {"PATH": str(tmp_path), "HF_HUB_OFFLINE": "1"}
     return subprocess.run(argv, env=environ, capture_output=True, text=True, check=False)
 
@@ -31,14 +31,16 @@ def _run(tmp_path: Path, *programs: str) -> subprocess.CompletedProcess[str]:
 def test_hf_of_the_node_fetches_the_pinned_revision(tmp_path: Path) -> None:
     done = _run(tmp_path, "hf", "docker")
     assert done.stdout == (
-        "hf download org/m --revision abc --cache-dir /mnt/nas/hub offline=0 to=http://hub\n"
+        f"hf download org/m --revision abc --cache-dir {tmp_path}/hub offline=0 to=http://hub\n"
     )
 
 
 def test_without_hf_the_image_fetches(tmp_path: Path) -> None:
     done = _run(tmp_path, "docker")
     assert done.stdout.startswith("docker run --rm --network host --entrypoint hf")
-    assert "source=/mnt/nas/hub,target=/mnt/nas/hub image:local download org/m" in done.stdout
+    hub = tmp_path / "hub"
+    assert f"source={hub},target={hub} image:local download org/m" in done.stdout
+    assert hub.is_dir(), "docker mounts no folder that isn't there"
     assert "--env HF_HUB_OFFLINE=0 --env HF_ENDPOINT=http://hub" in done.stdout
 
 
