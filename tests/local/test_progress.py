@@ -6,11 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyinfra import host
 from pyinfra.api import Config, Inventory, State
 from pyinfra.api.connect import connect_all, disconnect_all
 from pyinfra.api.operation import add_op
 from pyinfra.api.operations import run_ops
-from pyinfra.context import ctx_config, ctx_state
+from pyinfra.context import ctx_config, ctx_host, ctx_state
 
 from pyinfra_vllm.deploys import progress
 from pyinfra_vllm.operations import agent, composed_model, release
@@ -22,7 +23,8 @@ def run(wanted: Release, *operations: Any) -> None:
     state = State(Inventory((["@local"], {})), Config(DIFF=True))
     with ctx_state.use(state), ctx_config.use(state.config):
         connect_all(state)
-        progress.watch(state.inventory.get_host("@local")).serves(wanted)
+        with ctx_host.use(state.inventory.get_host("@local")):
+            progress.watch(host).serves(wanted, state.inventory)  # host: gone once operations run
         for operation in operations:
             add_op(state, operation, release=wanted, name=operation.__name__)
         run_ops(state)

@@ -6,7 +6,7 @@ import time
 from weakref import WeakKeyDictionary
 
 from pyinfra import logger
-from pyinfra.api import Host, State
+from pyinfra.api import Host, Inventory, State
 from pyinfra.api.state import BaseStateCallback
 
 from pyinfra_vllm import consequences, goal
@@ -21,8 +21,7 @@ from pyinfra_vllm.standing import standing
 class Progress(BaseStateCallback):
     """A run of pyinfra, watched through its own callbacks."""
 
-    def __init__(self, host: Host) -> None:
-        self._host = host
+    def __init__(self) -> None:
         self._began = time.monotonic()
         self._stages: dict[str, Stage] = {}
         self._since: dict[str, float] = {}
@@ -30,10 +29,10 @@ class Progress(BaseStateCallback):
         self._standings: dict[str, str] = {}
         self._is_told = False
 
-    def serves(self, release: Release) -> None:
+    def serves(self, release: Release, inventory: Inventory) -> None:
         """The run is to make this release's gang serve it."""
         content = release.content
-        head = self._host.state.inventory.get_host(content.gang.head.name)
+        head = inventory.get_host(content.gang.head.name)
         self._gangs[content.gang.name] = Served(
             gang=content.gang.name,
             recipe=content.recipe_name,
@@ -61,13 +60,13 @@ class Progress(BaseStateCallback):
                 elif found.operation_meta.did_change():
                     stage.changed.add(host.name)
         for gang in self._gangs.values():
-            self._note(gang, stage)
+            self._note(state, gang, stage)
 
-    def _note(self, gang: Served, stage: Stage) -> None:
+    def _note(self, state: State, gang: Served, stage: Stage) -> None:
         """How the gang stands, from the last look at its head; a restart makes that old."""
-        head = self._host.state.inventory.get_host(gang.head)
+        head = state.inventory.get_host(gang.head)
         seen = survey.last_seen(head)
-        if head in self._host.state.failed_hosts:
+        if head in state.failed_hosts:
             self._standings[gang.gang] = f"{head.name}, the head, can't be reached"
         elif seen is not None:
             self._standings[gang.gang] = standing(gang.release, seen)
@@ -92,6 +91,6 @@ def watch(host: Host) -> Progress:
     """The watch over the run that ``host`` belongs to, begun at the first call."""
     state = host.state
     if state not in _WATCHED:
-        _WATCHED[state] = Progress(host)
+        _WATCHED[state] = Progress()
         state.add_callback_handler(_WATCHED[state])
     return _WATCHED[state]

@@ -42,7 +42,7 @@ def wanted_here(recipe: str | None) -> Wanted | None:
     if host.name not in {node.name for node in gang.nodes}:
         logger.info(f"{host.print_prefix}left alone: the recipe needs {gang.size} nodes")
         return None
-    watched.serves(wanted.release)
+    watched.serves(wanted.release, host.state.inventory)
     return wanted
 
 
