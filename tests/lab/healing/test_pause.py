@@ -37,6 +37,8 @@ def test_pause_outlives_a_reboot_is_no_drift_and_ends_with_resume(gang: Gang) ->
         gang.ask(0, "rm -f /var/lib/pyinfra-vllm/main/paused")
     assert gang.wait_serving(before, 60)["start"] == before + 1
     assert gang.complete() == text
+    table = run(gang, "history").stdout.splitlines()
+    assert re.search(r" resume .*root@.* serving ", f"{table[-1]} "), table
 
 
 def _wait_paused(gang: Gang) -> None:
