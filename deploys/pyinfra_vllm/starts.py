@@ -55,6 +55,9 @@ def wish(gang: str, head: NodeState) -> Wish:
     found = head.file(paths.wanted(gang))
     try:
         known: dict[str, Any] = json.loads(found.text or "") if found else {}
+        names = [known.get("release"), known.get("previous"), *(known.get("earlier") or ())]
+        if known.get("schema", 1) != 1 or any(not isinstance(name, str | None) for name in names):
+            return Wish(None, None, 0)
         return Wish(
             known.get("release"),
             known.get("previous"),
@@ -62,7 +65,7 @@ def wish(gang: str, head: NodeState) -> Wish:
             tuple(known.get("earlier") or ()),
             bool(known.get("trial")),
         )
-    except (ValueError, AttributeError, TypeError):
+    except (ValueError, AttributeError, TypeError, ArithmeticError, RecursionError):
         return Wish(None, None, 0)
 
 

@@ -6,6 +6,8 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
 from pyinfra_vllm.agent import history
 from pyinfra_vllm.agent.history import Book, Death, History
 from pyinfra_vllm.agent.trial import Trial
@@ -81,3 +83,20 @@ def test_book_survives_and_a_broken_one_is_empty(tmp_path: Path) -> None:
     lost = Book.open(tmp_path / "missing" / "starts.json")
     lost.keep(History(3))
     assert lost.trouble and lost.history.number == 3
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[]",
+        "5",
+        "[" * 100_000,
+        '{"number": Infinity, "deaths": [], "collapses": [], "broken": false}',
+        '{"number": 1, "deaths": [{"at": "x"}], "collapses": [], "broken": false}',
+        '{"number": 1, "deaths": [5], "collapses": [], "broken": false}',
+        '{"number": 1, "deaths": [], "collapses": ["x"], "broken": false}',
+    ],
+)
+def test_a_record_that_somebody_wrote_by_hand_is_none(tmp_path: Path, text: str) -> None:
+    (tmp_path / "starts.json").write_text(text)
+    assert Book.open(tmp_path / "starts.json").history == History()

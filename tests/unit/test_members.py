@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from agent_launch import launch_of
-from pyinfra_vllm.agent import paths, prepare
-from pyinfra_vllm.agent.errors import Absent
+from pyinfra_vllm.agent import members, paths, prepare
+from pyinfra_vllm.agent.errors import Absent, Unmet
 from pyinfra_vllm.cluster import Gang
 from pyinfra_vllm.unit_files import members_text
 from unit.gangs import sparks
@@ -61,3 +61,15 @@ def test_a_head_that_knows_too_few_ranks_lacks_the_release(
     prepare._check_members("main", replace(head, rank=1, size=4))
     with pytest.raises(Absent, match="knows 2 of the 4 ranks of the release; deploy its recipe"):
         prepare._check_members("main", replace(head, size=4))
+
+
+@pytest.mark.parametrize("port", [0, 70_000_000])
+def test_a_port_that_is_none_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, port: int
+) -> None:
+    monkeypatch.setenv(paths.ROOT_VARIABLE, str(tmp_path))
+    path = paths.here(paths.members("main"))
+    path.parent.mkdir(parents=True)
+    path.write_text(json.dumps({**json.loads(text(TWO)), "port": port}))
+    with pytest.raises(Unmet, match=f"port {port} is none; run the deploy again"):
+        members.load("main")

@@ -11,7 +11,7 @@ from pyinfra_vllm import goal, going_back, pruning
 from pyinfra_vllm.agent import paths
 from pyinfra_vllm.errors import UserError
 from pyinfra_vllm.node import NodeState
-from pyinfra_vllm.starts import EARLIER, Order, next_wish, wish
+from pyinfra_vllm.starts import EARLIER, Order, Wish, next_wish, wish
 from unit import gangs
 
 A, B, C, D = ("a" * 64, "b" * 64, "c" * 64, "d" * 64)
@@ -196,3 +196,18 @@ def test_releases_in_use_and_the_newest_are_kept() -> None:
     assert not any(pruning.old_releases(release, again).values())
     del found["spark-0"]
     assert pruning.old_releases(release, found) == {}
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        {"release": 5},
+        {"release": ["a"]},
+        {"release": A, "previous": ["y"]},
+        {"release": A, "earlier": [["x"]]},
+        {"release": A, "switch": float("inf")},
+        {"release": A, "schema": 2},
+    ],
+)
+def test_a_wish_that_somebody_wrote_by_hand_is_none(broken: dict[str, Any]) -> None:
+    assert wish("main", head(broken)) == Wish(None, None, 0)

@@ -11,6 +11,7 @@ import pytest
 
 from pyinfra_vllm.node.collect import metrics, past
 from pyinfra_vllm.node.collect.parts import Unavailable
+from pyinfra_vllm.node.models.past import Ended, Past, Switch
 
 
 def test_nothing_is_kept_on_a_fresh_node(tmp_path: Path) -> None:
@@ -69,3 +70,17 @@ def test_rates_come_from_two_looks_and_a_worker_is_not_asked(tmp_path: Path) -> 
     server.server_close()
     with pytest.raises(Unavailable, match="refused"):
         metrics.metrics(str(tmp_path), "main", 0.05)
+
+
+def test_what_somebody_wrote_by_hand_is_no_number(tmp_path: Path) -> None:
+    home = tmp_path / "main"
+    (home / "evidence").mkdir(parents=True)
+    about = {"start": 1, "ended": [], "first": {"rank": "x", "exit_code": {}, "text": 5}}
+    (home / "evidence" / "start-000001-a.json").write_text(json.dumps(about))
+    (home / "starts.json").write_text('{"number": Infinity}')
+    line = {"event": "serving", "at": "x", "release": 5, "engine": {}, "without": "x"}
+    (home / "history.jsonl").write_text(json.dumps(line) + "\n" + "[" * 100_000)
+    found = Past.model_validate(past.past(str(tmp_path), "main"))
+    assert found.starts == 0
+    assert found.switches == (Switch(release="5"),)
+    assert found.ended == (Ended(start=1, text="5"),)

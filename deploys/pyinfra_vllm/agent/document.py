@@ -113,7 +113,7 @@ def read(path: Path) -> Document:
         raise Unmet(f"{path}: is not there; run the deploy") from None
     except OSError as error:
         raise Unmet(f"{path}: can't be read: {error.strerror}") from None
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise Unmet(f"{path}: is no JSON: {error}; run the deploy again") from None
     document = Document(str(path), value)
     check_schema(document)

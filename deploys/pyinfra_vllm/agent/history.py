@@ -123,7 +123,9 @@ class Book:
         """What the file knows; nothing when it is not there or broken."""
         try:
             return cls(path, _parse(json.loads(path.read_text())))
-        except (OSError, ValueError, KeyError, TypeError):
+        except (OSError, ValueError, LookupError, TypeError, ArithmeticError, RecursionError):
+            return cls(path)
+        except AttributeError:  # a list or a number where a table was
             return cls(path)
 
     def keep(self, history: History) -> None:
@@ -142,7 +144,7 @@ def _parse(known: dict[str, Any]) -> History:
     trial, down_since = known.get("trial"), known.get("down_since")
     return History(
         number=int(known["number"]),
-        deaths=tuple(Death(**death) for death in known["deaths"]),
+        deaths=tuple(Death(**{**death, "at": float(death["at"])}) for death in known["deaths"]),
         collapses=tuple(float(at) for at in known["collapses"]),
         broken=bool(known["broken"]),
         passed=str(known.get("passed", "")),

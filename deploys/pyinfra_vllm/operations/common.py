@@ -9,6 +9,7 @@ from functools import wraps
 from typing import Concatenate
 from weakref import WeakKeyDictionary
 
+from paramiko import SSHException
 from pyinfra import host, logger, state
 from pyinfra.api import FunctionCommand, Host, State, StringCommand
 from pyinfra.api.command import PyinfraCommand
@@ -81,6 +82,8 @@ def called(
             return function(state, host, *args, **kwargs)
         except (UserError, Refusal) as error:
             return _fail(state, host, str(error))
+        except (OSError, SSHException) as error:
+            return _fail(state, host, f"a node doesn't answer any more: {error}")
 
     return FunctionCommand(call, (), {})
 

@@ -8,10 +8,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import gevent
+from paramiko import SSHException
 from pyinfra.api import Host, State, StringCommand
 
 from pyinfra_vllm.agent import paths
 from pyinfra_vllm.agent.evidence import AGENT_LINE
+from pyinfra_vllm.errors import UserError
 from pyinfra_vllm.goal import Goal
 from pyinfra_vllm.operations.common import run
 
@@ -61,14 +63,31 @@ class Glance:
 
 
 def glance_at_all(state: State, asking: Host, goal: Goal) -> list[Glance]:
-    """All ranks in their order, at the same time; ``asking`` is the host whose operation runs."""
+    """All ranks in their order, at the same time; ``asking`` is the host whose operation runs.
+
+    UserError when the head is lost meanwhile.
+    """
     hosts = [state.inventory.get_host(name) for name in goal.nodes]
     jobs = [
-        gevent.spawn(_glance, member, asking, goal.gang, rank == 0)
+        gevent.spawn(_try, member, asking, goal.gang, rank == 0)
         for rank, member in enumerate(hosts)
     ]
     gevent.joinall(jobs)
-    return [job.get() for job in jobs]
+    looks: list[Glance | None] = [job.get() for job in jobs]
+    if looks[0] is None:
+        raise UserError(
+            f"{hosts[0].name}, the head, doesn't answer any more; it decides alone what it serves: "
+            "pyinfra-vllm status INVENTORY"
+        )
+    return [look or Glance(at, {}, "", {}, {}) for look, at in zip(looks, hosts, strict=True)]
+
+
+def _try(member: Host, asking: Host, gang: str, leads: bool) -> Glance | None:
+    """None of a node that is lost."""
+    try:
+        return _glance(member, asking, gang, leads)
+    except (OSError, SSHException):
+        return None
 
 
 def _glance(member: Host, asking: Host, gang: str, leads: bool) -> Glance:

@@ -13,6 +13,8 @@ from pyinfra_vllm.node.collect.files import names_in, read_text
 from pyinfra_vllm.node.collect.parts import Document
 
 _KEPT = 10
+_MOST = 1e15
+"""No time and no count is larger, infinity above all."""
 
 
 def past(root: str, gang: str) -> Document:
@@ -24,7 +26,7 @@ def past(root: str, gang: str) -> Document:
     book = _object(read_text(os.path.join(home, "starts.json")))
     trial = book.get("trial")
     return {
-        "starts": int(book.get("number") or 0),
+        "starts": _whole(book.get("number")) or 0,
         "broken": bool(book.get("broken")),
         "on_trial": str(trial.get("release") or "") if isinstance(trial, dict) else "",
         "ended": list(_ended(os.path.join(home, "evidence"))),
@@ -40,10 +42,10 @@ def _ended(folder: str) -> Iterator[Document]:
             yield {
                 "start": known["start"],
                 "release": str(known.get("release") or ""),
-                "ended": float(known.get("ended") or 0),
+                "ended": _seconds(known.get("ended")) or 0.0,
                 "served": bool(known.get("served")),
-                "rank": first.get("rank"),
-                "code": first.get("exit_code"),
+                "rank": _whole(first.get("rank")),
+                "code": _whole(first.get("exit_code")),
                 "text": str(first.get("text") or ""),
             }
 
@@ -54,16 +56,28 @@ def _switches(text: str) -> Iterator[Document]:
         known = _object(line)
         if known.get("event") == "serving":
             yield {
-                "at": float(known.get("at") or 0),
+                "at": _seconds(known.get("at")) or 0.0,
                 "release": str(known.get("release") or ""),
-                "engine": known.get("engine"),
-                "without": known.get("without"),
+                "engine": _seconds(known.get("engine")),
+                "without": _seconds(known.get("without")),
             }
+
+
+def _seconds(value: object) -> float | None:
+    """A number that is one; None for what somebody has written there by hand."""
+    if not isinstance(value, (int, float)) or isinstance(value, bool):
+        return None
+    return float(value) if abs(value) < _MOST else None
+
+
+def _whole(value: object) -> int | None:
+    found = _seconds(value)
+    return None if found is None else int(found)
 
 
 def _object(text: str) -> dict[str, Any]:
     try:
         found = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}
     return found if isinstance(found, dict) else {}
