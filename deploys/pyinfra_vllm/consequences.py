@@ -40,6 +40,7 @@ OPERATIONS: Mapping[str, Consequence] = {
     "moving.ranks_known": "restart",
     "gang.joined": "restart",
     "gang.started": "restart",
+    "gang.kept": "quiet",
     "ready.ready": "watch",
     "rdma.proven": "watch",
     "release.pruned": "quiet",

@@ -35,6 +35,8 @@ class Wish:
     earlier: tuple[str, ...] = ()
     on_trial: bool = False
     """Whether it was asked for with a time limit; not whether that is over."""
+    lent: bool = False
+    """Whether the head goes back from it when nobody is heard of any more."""
 
 
 @dataclass(frozen=True)
@@ -64,9 +66,16 @@ def wish(gang: str, head: NodeState) -> Wish:
             int(known.get("switch", 0)),
             tuple(known.get("earlier") or ()),
             bool(known.get("trial")),
+            bool(known.get("lease")),
         )
     except (ValueError, AttributeError, TypeError, ArithmeticError, RecursionError):
         return Wish(None, None, 0)
+
+
+def is_lent(release: Release, head: NodeState) -> bool:
+    """Whether the head wants this release for a trial only."""
+    now = wish(release.content.gang.name, head)
+    return now.release == release.digest and now.lent
 
 
 def next_wish(gang: str, digest: str, head: NodeState, order: Order) -> str:

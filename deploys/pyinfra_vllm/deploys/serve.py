@@ -69,6 +69,8 @@ def serve(recipe: str | None = None) -> None:
     gang.joined(name="Gang: units run", release=new)
     order = to_serve.order("deploy", controller.about())
     gang.started(name="Gang: started", release=new, order=order)
+    if wanted.lent:
+        gang.kept(name="Gang: lent release kept", release=new, order=order)
     if in_window or wanted.window:
         window.closed(name="Build window: closed", release=new)
     ready.ready(name="Gang: ready", release=new, goal=to_serve, failures=wanted.failures)

@@ -44,7 +44,7 @@ from pyinfra_vllm.questions import Question, query_of
 from pyinfra_vllm.recipe import Recipe
 from pyinfra_vllm.release import Content, Release, release_of
 from pyinfra_vllm.secret_values import Secrets
-from pyinfra_vllm.starts import last_failures, restart_reasons
+from pyinfra_vllm.starts import is_lent, last_failures, restart_reasons
 
 
 @dataclass(frozen=True)
@@ -69,6 +69,8 @@ class Wanted:
     """Whether an image is to be made or sent; where it isn't, no operation looks for one."""
     window: bool = False
     """Whether an earlier run has left a build window open."""
+    lent: bool = False
+    """Whether the head wants this very release, but for a trial only."""
 
 
 _LOCK = RLock()
@@ -154,6 +156,7 @@ def _compute(state: State, inventory: Members, recipe: object, gang_name: str) -
         stops=stops,
         images=images_differ(release, states),
         window=build_window.has_lease(paused),
+        lent=head is not None and is_lent(release, head),
     )
 
 

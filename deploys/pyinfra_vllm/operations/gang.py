@@ -23,6 +23,7 @@ from pyinfra_vllm.operations.lock import changing, confirm
 from pyinfra_vllm.release import FILE_MODE, Release
 from pyinfra_vllm.starts import (
     Order,
+    is_lent,
     next_wish,
     predates,
     renewal_reason,
@@ -95,6 +96,25 @@ def started(release: Release, order: Order) -> Commands:
         yield from change(StringCommand("systemctl", "restart", _unit(release)))
     elif _is_down(here):
         yield from _start(release)
+
+
+@operation()
+@changing
+def kept(release: Release, order: Order) -> Commands:
+    """A release that is only lent to a trial stays; nobody restarts for it.
+
+    The trial is gone: while it lives it holds the gang's lock.
+
+    + release: what the gang is to serve
+    + order: how it is asked for
+    """
+    here, gang = look(release), release.content.gang.name
+    if this_node(release).rank != 0 or not is_lent(release, here):
+        return
+    confirm(host)
+    show(f"Will keep release {release.digest[:12]}, which is only lent to a trial")
+    text = next_wish(gang, release.digest, here, order)
+    yield from change(place(asking(gang, text, order)))
 
 
 def asking(gang: str, text: str, order: Order) -> list[placement.Action]:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from ..stub.gang import HERE, Gang
-from .changing import begin, serving, unlock, variant, wanted
+from .changing import begin, served, serving, unlock, variant, wanted
 
 pytestmark = pytest.mark.lab
 
@@ -77,6 +77,28 @@ def test_command_runs_against_the_release_and_the_gang_goes_back_whatever_happen
         assert time.monotonic() < end
         time.sleep(0.5)
     assert "nobody who runs the trial was heard of" in wanted(gang)["back"]["why"]
+    assert serving(gang) == old
+
+
+@pytest.mark.soak
+@pytest.mark.usefixtures("kept")
+def test_a_deploy_keeps_what_a_lost_trial_was_lent(gang: Gang, tmp_path: Path) -> None:
+    old = begin(gang)
+    recipe = variant(tmp_path, "stub-kept-4x", STUB_T="6")
+    run = gang.begin("trial.py", recipe, f"command=touch {tmp_path}/tried; sleep 900", "lease=15")
+    wait_for(tmp_path, "tried")
+    run.kill()
+    run.communicate()
+    before = gang.status()["start"]
+    output = gang.apply("recipe.py", recipe)
+    assert "Gang: lent release kept" in output
+    assert wanted(gang)["lease"] is None and wanted(gang)["previous"] == old
+    release = wanted(gang)["release"]
+    time.sleep(20)
+    assert wanted(gang)["release"] == release == served(gang)
+    assert gang.status()["start"] == before
+    assert "changed     nothing" in gang.apply("recipe.py", recipe)
+    gang.apply("rollback.py")
     assert serving(gang) == old
 
 
