@@ -39,7 +39,7 @@ def load(gang: str) -> Members:
         port=source.number("port"),
         alert=source.text("alert") if source.has("alert") else "",
     )
-    if not 0 < members.port < 1 << 16:
+    if not 0 <= members.port < 1 << 16:
         raise Unmet(f"{source.file}: port {members.port} is none; run the deploy again")
     if not 0 <= members.rank < members.size:
         raise Unmet(f"{source.file}: rank {members.rank} is not among {members.size} addresses")
