@@ -188,7 +188,7 @@ def test_an_apply_does_what_the_plan_said_from_any_wrong_state(serving: Gang) ->
         repair(serving, QUIET, where)
 
 
-@pytest.mark.parametrize("plans", [10, pytest.param(50, marks=pytest.mark.soak)])
+@pytest.mark.parametrize("plans", [5, pytest.param(50, marks=pytest.mark.soak)])
 def test_plans_in_a_row_of_a_gang_under_load_find_nothing(serving: Gang, plans: int) -> None:
     busy = subprocess.Popen(
         [sys.executable, "-c", _LOAD, serving.layout.machines[0].address], cwd=ROOT
