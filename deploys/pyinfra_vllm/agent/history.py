@@ -108,6 +108,12 @@ class History:
         return recent[-1] + min(_LONGEST_WAIT, _FIRST_WAIT * float(2 ** (len(recent) - _FREE - 1)))
 
 
+_BROKEN = (
+    OSError, ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError,
+)  # fmt: skip
+"""What a file raises that is not there, or in which anything may stand where a table was."""
+
+
 @dataclass
 class Book:
     """The history in its file. A disk that is full costs the record, never the gang."""
@@ -123,9 +129,7 @@ class Book:
         """What the file knows; nothing when it is not there or broken."""
         try:
             return cls(path, _parse(json.loads(path.read_text())))
-        except (OSError, ValueError, LookupError, TypeError, ArithmeticError, RecursionError):
-            return cls(path)
-        except AttributeError:  # a list or a number where a table was
+        except _BROKEN:
             return cls(path)
 
     def keep(self, history: History) -> None:
