@@ -10,6 +10,7 @@ from pyinfra_vllm.agent import paths
 from pyinfra_vllm.changes import file_is_right
 from pyinfra_vllm.facts.inventory import members
 from pyinfra_vllm.moves import move
+from pyinfra_vllm.node.models import FileState
 from pyinfra_vllm.operations.common import (
     Commands,
     change,
@@ -35,10 +36,16 @@ def known(release: Release) -> Commands:
     """
     gang = release.content.gang
     path = paths.members(gang.name)
-    found = look(release).file(path)
-    most = len(members(host).of(gang.name))
-    text = members_text(gang, this_node(release), found.text if found else None, most)
+    found, text = found_and_wanted(release)
     if file_is_right(found, text) or move(gang, look_at_gang(release)):
         return
     show_file(path, found, text, FILE_MODE)
     yield from change(place([placement.file(path, text, FILE_MODE)]))
+
+
+def found_and_wanted(release: Release) -> tuple[FileState | None, str]:
+    """``gang.json`` as this node has it, and the text that it is to have."""
+    gang = release.content.gang
+    found = look(release).file(paths.members(gang.name))
+    most = len(members(host).of(gang.name))
+    return found, members_text(gang, this_node(release), found.text if found else None, most)

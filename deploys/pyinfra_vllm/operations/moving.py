@@ -13,13 +13,12 @@ from pyinfra_vllm.agent import paths, switches
 from pyinfra_vllm.carried_history import moved
 from pyinfra_vllm.changes import States, file_is_right
 from pyinfra_vllm.errors import UserError
-from pyinfra_vllm.facts.inventory import hosts_by_address, members
+from pyinfra_vllm.facts.inventory import hosts_by_address
 from pyinfra_vllm.moves import Move, move
 from pyinfra_vllm.operations.common import (
     Commands,
     called,
     change,
-    look,
     look_at_gang,
     place,
     run,
@@ -27,8 +26,8 @@ from pyinfra_vllm.operations.common import (
     this_node,
 )
 from pyinfra_vllm.operations.lock import changing, confirm
+from pyinfra_vllm.operations.members import found_and_wanted
 from pyinfra_vllm.release import FILE_MODE, Release
-from pyinfra_vllm.unit_files import members_text
 
 
 @operation()
@@ -71,9 +70,7 @@ def ranks_known(release: Release) -> Commands:
     """
     node, gang = this_node(release), release.content.gang
     path = paths.members(gang.name)
-    found = look(release).file(path)
-    most = len(members(host).of(gang.name))
-    text = members_text(gang, node, found.text if found else None, most)
+    found, text = found_and_wanted(release)
     if file_is_right(found, text):
         return
     # Where nobody moves, the file is mended by now when this runs.
